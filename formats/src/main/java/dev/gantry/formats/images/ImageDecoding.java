@@ -19,13 +19,13 @@ import java.lang.foreign.MemorySegment;
 /// torchvision's transforms of Pillow's pictures. Grey pictures become RGB, alpha is dropped,
 /// CMYK is converted, 16 bits become 8, and pictures are turned upright as their Exif data say.
 ///
-/// Immutable and thread-safe: each method returns another one.
+/// Immutable and thread-safe: each method that sets something returns a new decoding.
 public final class ImageDecoding implements FieldDecoder {
   /// The longest side of a decoded field.
   public static final int MAX_SIDE = 4096;
 
-  /// The most pixels of a picture unless [#maxPixels] says otherwise: where Pillow warns of decompression
-  /// bombs.
+  /// The most pixels of a picture unless [#maxPixels] sets another bound. Above this number
+  /// Pillow warns of decompression bombs.
   public static final long DEFAULT_MAX_PIXELS = 89_478_485;
 
   private static final long MOST_PIXELS = Integer.MAX_VALUE / 4;
@@ -36,8 +36,8 @@ public final class ImageDecoding implements FieldDecoder {
     decoder = new ImageDecoder(options);
   }
 
-  /// @param height of the field, from 1 to [#MAX_SIDE]
-  /// @param width of the field
+  /// @param height the field's height in pixels, from 1 to [#MAX_SIDE]
+  /// @param width the field's width in pixels, from 1 to [#MAX_SIDE]
   public static ImageDecoding of(int height, int width) {
     MisuseException.requireRange("height", height, 1, MAX_SIDE);
     MisuseException.requireRange("width", width, 1, MAX_SIDE);
@@ -75,23 +75,23 @@ public final class ImageDecoding implements FieldDecoder {
     return pixels;
   }
 
-  /// Resizes the whole picture to the field's shape, whatever its own proportions.
+  /// Resizes the whole picture to the field's shape, whatever the picture's proportions.
   public ImageDecoding stretch() {
     return with(options().withCrop(new Crop.Stretched()));
   }
 
-  /// Crops a random part of 8 % to 100 % of the area, of proportions from 3:4 to 4:3, and resizes it:
-  /// torchvision's `RandomResizedCrop`, as for training.
+  /// Crops a random part that has 8 % to 100 % of the picture's area and proportions from 3:4 to
+  /// 4:3, and resizes it, as torchvision's `RandomResizedCrop` does for training.
   public ImageDecoding randomResizedCrop() {
     return randomResizedCrop(0.08, 1, 3.0 / 4, 4.0 / 3);
   }
 
   /// Crops a random part and resizes it.
   ///
-  /// @param minArea of the picture's area, more than 0
-  /// @param maxArea up to 1
-  /// @param minAspect of width to height, more than 0
-  /// @param maxAspect of width to height
+  /// @param minArea the smallest share of the picture's area, more than 0
+  /// @param maxArea the largest share of the picture's area, up to 1
+  /// @param minAspect the smallest ratio of width to height, more than 0
+  /// @param maxAspect the largest ratio of width to height
   public ImageDecoding randomResizedCrop(
       double minArea, double maxArea, double minAspect, double maxAspect) {
     if (!(minArea > 0 && minArea <= maxArea && maxArea <= 1)
@@ -104,43 +104,46 @@ public final class ImageDecoding implements FieldDecoder {
     return with(options().withCrop(new Crop.RandomResized(minArea, maxArea, minAspect, maxAspect)));
   }
 
-  /// Mirrors every second picture from left to right, at random.
+  /// Mirrors each picture from left to right with a probability of one half.
   public ImageDecoding flip() {
     return with(options().withFlip(0.5));
   }
 
-  /// Resizes by bicubic convolution instead.
+  /// Resizes by bicubic instead of bilinear interpolation.
   public ImageDecoding bicubic() {
     return with(options().withKernel(Kernel.BICUBIC));
   }
 
-  /// Decodes all pixels of large pictures. Without this, a JPEG that is to shrink to half or less is decoded at 1/2, 1/4
-  /// or 1/8 of its size where libturbojpeg is there, which takes less time; pixels then differ slightly.
+  /// Decodes all pixels of large pictures. Without this option, if the machine has libturbojpeg,
+  /// a JPEG that shrinks to half or less is decoded at 1/2, 1/4 or 1/8 of its size, which takes
+  /// less time but gives slightly different pixels.
   public ImageDecoding allPixels() {
     return with(options().withReduced(false));
   }
 
-  /// Decodes JPEGs on the GPU where batches go to one and CUDA's libnvjpeg is there. The CPU decodes the others: PNG, grey and
-  /// CMYK pictures, those that are not upright or have more than 16,777,216 pixels, and all that libnvjpeg refuses. Pixels
-  /// then differ slightly.
+  /// Decodes JPEGs on the GPU if batches go to a GPU and the machine has CUDA's libnvjpeg. The
+  /// CPU still decodes PNG, grey and CMYK pictures, pictures that are not upright or have more
+  /// than 16,777,216 pixels, and all pictures that libnvjpeg refuses. The GPU's pixels differ
+  /// slightly from the CPU's.
   ///
-  /// Use it for pictures that you trust: libnvjpeg has crashed on damaged ones.
+  /// Use this option only for pictures that you trust: libnvjpeg has crashed on damaged pictures.
   public ImageDecoding onDevice() {
     return with(options().withOnDevice(true));
   }
 
-  /// Leaves pictures as their pixels lie, whatever orientation their Exif data say; so do Pillow and torchvision.
+  /// Ignores the orientation in pictures' Exif data, as Pillow and torchvision do.
   public ImageDecoding ignoreOrientation() {
     return with(options().withOriented(false));
   }
 
-  /// Sets the most pixels that a picture may have; one with more is refused before memory is taken for it.
+  /// Sets the most pixels that a picture may have. A picture with more pixels is refused before
+  /// memory is allocated for it.
   public ImageDecoding maxPixels(long pixels) {
     MisuseException.requireRange("maxPixels", pixels, 1, MOST_PIXELS);
     return with(options().withMaxPixels(pixels));
   }
 
-  /// The field that pictures become.
+  /// Returns the field that pictures become.
   public Field field(String name) {
     return new Field(name, DType.U8, TensorShape.of(options().height(), options().width(), 3));
   }

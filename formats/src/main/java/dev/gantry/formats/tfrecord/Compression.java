@@ -14,15 +14,15 @@ import java.nio.ByteOrder;
 /// How all of a TFRecord file is compressed.
 public enum Compression {
   NONE,
-  /// One gzip member or several, one after the other (RFC 1952).
+  /// The file is one or more gzip members, one after the other (RFC 1952).
   GZIP,
-  /// One zlib stream (RFC 1950).
+  /// The file is one zlib stream (RFC 1950).
   ZLIB;
 
   /// Detects a file's compression from its first bytes.
   ///
-  /// The length of a first record may look like the start of a gzip or zlib stream, so 12 bytes that
-  /// are a header with a right checksum mean an uncompressed file.
+  /// The length of a first record may look like the start of a gzip or zlib stream. So if the
+  /// first 12 bytes are a record's header with a right checksum, the file is uncompressed.
   static Compression of(SourceFile file) {
     int length = (int) Math.min(Framing.HEADER_BYTES, file.size());
     if (length < 2) {
@@ -41,12 +41,12 @@ public enum Compression {
     }
   }
 
-  /// Decompresses a file of this compression, which is not NONE.
+  /// Decompresses a file that has this compression; must not be called on NONE.
   InflatedSource inflate(SourceFile file) {
     return this == ZLIB ? InflatedSource.zlib(file) : InflatedSource.gzip(file);
   }
 
-  /// As [TfRecordReader#isTfRecord].
+  /// Answers as [TfRecordReader#isTfRecord] does.
   static boolean isTfRecord(SourceFile file) {
     Compression compression = of(file);
     ByteSource bytes =
@@ -65,7 +65,8 @@ public enum Compression {
     if (first == 0x1f && second == 0x8b) {
       return GZIP;
     }
-    // RFC 1950: deflate, a window of up to 32 KiB, and a check of the two bytes.
+    // RFC 1950: the first byte names the deflate method and a window of up to 32 KiB, and the two
+    // bytes together are a multiple of 31.
     boolean zlib = (first & 0xf) == 8 && first >> 4 <= 7 && (first << 8 | second) % 31 == 0;
     return zlib ? ZLIB : NONE;
   }

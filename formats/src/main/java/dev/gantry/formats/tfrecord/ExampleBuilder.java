@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// Makes a `tf.train.Example`, or a `SequenceExample`, feature by feature; a feature that is put
-/// twice has its last value. The same features give the same bytes. Not thread-safe.
+/// Makes a `tf.train.Example`, or a `SequenceExample`, feature by feature. If a feature is put
+/// twice, its last value counts. The same features give the same bytes. Not thread-safe.
 public final class ExampleBuilder {
   private static final int BYTES = 1;
   private static final int FLOATS = 2;
@@ -25,36 +25,38 @@ public final class ExampleBuilder {
     lists = sorted ? new TreeMap<>() : new LinkedHashMap<>();
   }
 
-  /// With features in the order of their names, as TensorFlow writes them when asked for the same
-  /// bytes every time.
+  /// Makes a builder that writes features in the order of their names, as TensorFlow's
+  /// deterministic serialization does.
   public ExampleBuilder() {
     this(true);
   }
 
-  /// With features in the order in which their names are put first.
+  /// Makes a builder that writes features in the order in which their names are first put.
   public static ExampleBuilder inOrderOfInsertion() {
     return new ExampleBuilder(false);
   }
 
-  /// Puts a feature of kind BYTES, each value a string; it takes the place of an earlier one of its name.
+  /// Puts a feature of kind BYTES, with one string of bytes for each value. It replaces an
+  /// earlier feature of the same name.
   public ExampleBuilder bytes(String name, byte[]... values) {
     features.put(name, feature(values));
     return this;
   }
 
-  /// Puts a feature of kind FLOAT; it takes the place of an earlier one of its name.
+  /// Puts a feature of kind FLOAT. It replaces an earlier feature of the same name.
   public ExampleBuilder floats(String name, float... values) {
     features.put(name, feature(values));
     return this;
   }
 
-  /// Puts a feature of kind INT64; it takes the place of an earlier one of its name.
+  /// Puts a feature of kind INT64. It replaces an earlier feature of the same name.
   public ExampleBuilder int64s(String name, long... values) {
     features.put(name, feature(values));
     return this;
   }
 
-  /// One step for each of `steps`, of one value.
+  /// Puts a feature list of kind BYTES with one step for each of `steps`; each step has one
+  /// value.
   public ExampleBuilder bytesSteps(String name, List<byte[]> steps) {
     return steps(name, steps.stream().map(step -> feature(new byte[][] {step})).toList());
   }
@@ -111,8 +113,8 @@ public final class ExampleBuilder {
     return new WireMessage().add(kind, values.length == 0 ? list : list.add(1, values));
   }
 
-  /// The record: an example, or where features of several steps were put, a sequence example whose context has the
-  /// features of one step.
+  /// Returns the record: an example, or, if feature lists were put, a sequence example whose
+  /// context has the other features.
   ///
   /// @throws MisuseException if the record is longer than [TfRecordOptions#MAX_RECORD_BYTES]
   public byte[] toBytes() {

@@ -12,48 +12,53 @@ import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import java.util.stream.LongStream;
 
-/// How a feature of an example becomes a field of a batch.
+/// Says how a feature of an example becomes a field of a batch.
 ///
-/// A feature of kind [Kind#BYTES] is one string of bytes, which holds the elements of the dtype one
-/// after the other, little endian: of U8 they are the bytes themselves. Other kinds have their own
-/// dtype only. A padding must be a number that the dtype can hold. Beside a field that is padded
-/// there is a field of its lengths, unless another feature has that name.
+/// A feature of kind [Kind#BYTES] is one string of bytes, which holds the elements of the dtype
+/// one after the other, little endian; for U8 the elements are the bytes themselves. Features of
+/// the other kinds have one possible dtype. A padding must be a number that the dtype can hold. A
+/// padded field comes with a second field that holds its lengths, unless another feature has the
+/// second field's name.
 public sealed interface FeatureSpec {
   /// The suffix of a [#lengthField]'s name.
   String LENGTH_SUFFIX = "_length";
 
-  /// The kinds of values that a feature is a list of.
+  /// The kind of the values in a feature's list.
   enum Kind {
-    /// Strings of bytes; each holds elements of any dtype, as they lie in memory, little endian.
+    /// The values are strings of bytes; each string holds elements of any dtype as memory holds
+    /// them, little endian.
     BYTES,
-    /// Values of dtype F32.
+    /// The values have dtype F32.
     FLOAT,
-    /// Values of dtype I64.
+    /// The values have dtype I64.
     INT64
   }
 
-  /// How long values of different lengths become in a batch.
+  /// Says to which length a batch pads values of different lengths.
   enum PadTo {
-    /// Each value gets the length of the longest one in its batch, so shapes differ from batch to batch.
+    /// Each value gets the length of the longest value in its batch, so shapes differ from batch
+    /// to batch.
     LONGEST,
-    /// Each value gets the largest length that is allowed, so every batch has the same shape.
+    /// Each value gets the largest length that the feature allows, so every batch has the same
+    /// shape.
     MOST
   }
 
-  /// The name of the feature in the records, and of the field.
+  /// The name of the feature in the records, which is also the field's name.
   String name();
 
-  /// The kind of values that the records have; others are an error when they are read.
+  /// The kind of the values in the records; reading a record with values of another kind is an
+  /// error.
   Kind kind();
 
   /// The dtype of the field, which fits the kind.
   DType dtype();
 
-  /// The largest value of one sample, as a field of its name.
+  /// The field, with the shape of the largest value that one sample can have.
   Field field();
 
-  /// How long each sample's value is without its padding, in elements or in steps, as a field named
-  /// after the feature; empty where nothing is padded.
+  /// The field that holds the length of each sample's value without its padding, in elements or
+  /// in steps; empty if the feature is never padded.
   default Optional<Field> lengthField() {
     return switch (this) {
       case FixedLength _, FixedSteps _, Decoded _ -> Optional.empty();
@@ -64,7 +69,8 @@ public sealed interface FeatureSpec {
 
   /// A feature with the same number of elements in every record.
   ///
-  /// @param absent each element of a record that lacks the feature; empty where that is an error
+  /// @param absent the value of each element for a record that lacks the feature; if empty, such
+  ///     a record is an error
   record FixedLength(
       String name, Kind kind, DType dtype, TensorShape shape, Optional<Number> absent)
       implements FeatureSpec {
@@ -79,8 +85,8 @@ public sealed interface FeatureSpec {
     }
   }
 
-  /// Up to `most` elements along one axis, padded at the end; none in a record that lacks the
-  /// feature.
+  /// A feature of up to `most` elements along one axis, padded at the end. For a record that
+  /// lacks the feature, all elements are padding.
   record VariableLength(String name, Kind kind, DType dtype, long most, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableLength {
@@ -94,7 +100,8 @@ public sealed interface FeatureSpec {
     }
   }
 
-  /// A feature list of a sequence example: as many steps in every record, each of one shape.
+  /// A feature list of a sequence example, with the same number of steps in every record; all
+  /// steps have one shape.
   record FixedSteps(String name, Kind kind, DType dtype, long steps, TensorShape step)
       implements FeatureSpec {
     public FixedSteps {
@@ -107,8 +114,8 @@ public sealed interface FeatureSpec {
     }
   }
 
-  /// A feature list of up to `most` steps, each of one shape, padded with steps at the end; of none
-  /// in a record that lacks the list.
+  /// A feature list of up to `most` steps, padded with steps at the end; all steps have one
+  /// shape. For a record that lacks the list, all steps are padding.
   record VariableSteps(
       String name, Kind kind, DType dtype, long most, TensorShape step, Number padding, PadTo padTo)
       implements FeatureSpec {
@@ -123,8 +130,8 @@ public sealed interface FeatureSpec {
     }
   }
 
-  /// A string of bytes in every record, which a decoder turns into elements of a fixed dtype and shape while batches are
-  /// read ahead.
+  /// A feature with one string of bytes in every record, which a decoder turns into elements of a
+  /// fixed dtype and shape while batches are read ahead.
   record Decoded(String name, DType dtype, TensorShape shape, FieldDecoder decoder)
       implements FeatureSpec {
     public Decoded {
@@ -143,28 +150,29 @@ public sealed interface FeatureSpec {
     }
   }
 
-  /// Pictures, JPEG or PNG, as U8 of (height, width, 3), such as those of `image/encoded`.
+  /// Decodes JPEG or PNG pictures, such as the feature `image/encoded`, into U8 values of the
+  /// shape (height, width, 3).
   static Decoded image(String name, ImageDecoding decoding) {
     Field field = MisuseException.requireGiven("decoding", decoding).field(name);
     return new Decoded(name, field.dtype(), field.shape(), decoding);
   }
 
-  /// One string of bytes of the given shape.
+  /// A feature with one string of bytes, which has the given shape.
   static FixedLength bytes(String name, long... shape) {
     return new FixedLength(name, Kind.BYTES, DType.U8, TensorShape.of(shape), Optional.empty());
   }
 
-  /// Floats of the given shape; without a shape, a single float.
+  /// A feature of floats of the given shape; without a shape, it is a single float.
   static FixedLength floats(String name, long... shape) {
     return new FixedLength(name, Kind.FLOAT, DType.F32, TensorShape.of(shape), Optional.empty());
   }
 
-  /// Integers of the given shape; without a shape, a single integer.
+  /// A feature of integers of the given shape; without a shape, it is a single integer.
   static FixedLength int64s(String name, long... shape) {
     return new FixedLength(name, Kind.INT64, DType.I64, TensorShape.of(shape), Optional.empty());
   }
 
-  /// Returns a shape with one more axis, the outermost.
+  /// Returns the shape with an outermost axis of size `count` added.
   private static TensorShape stacked(long count, TensorShape one) {
     return TensorShape.of(
         LongStream.concat(

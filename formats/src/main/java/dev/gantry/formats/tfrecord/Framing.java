@@ -9,8 +9,8 @@ import java.nio.ByteOrder;
 import java.util.List;
 import java.util.zip.CRC32C;
 
-/// The framing of a record: its length (u64, little endian) and the masked checksum of those 8
-/// bytes stand before its data, and the masked checksum of the data stands behind them.
+/// Checks the framing of records. Before a record's data come its length (u64, little endian) and
+/// the masked checksum of these 8 bytes; after the data comes the data's masked checksum.
 ///
 /// Not thread-safe: an instance keeps its CRC32C object from call to call.
 final class Framing {
@@ -23,15 +23,15 @@ final class Framing {
 
   private final CRC32C crc = new CRC32C();
 
-  /// The masked checksum of `length` bytes from `from` on. Leaves the buffer's position and limit
-  /// anywhere.
+  /// Computes the masked checksum of `length` bytes from `from` on. The buffer's position and
+  /// limit are undefined afterwards.
   int checksum(ByteBuffer bytes, int from, int length) {
     crc.reset();
     crc.update(bytes.limit(from + length).position(from));
     return Crc32c.masked((int) crc.getValue());
   }
 
-  /// Whether the 12 bytes from `at` on are a header whose checksum is right.
+  /// Returns whether the 12 bytes from `at` on are a header whose checksum is right.
   ///
   /// @param bytes little endian
   boolean isHeader(ByteBuffer bytes, int at) {
@@ -40,8 +40,8 @@ final class Framing {
     return checksum(bytes, at, LENGTH_BYTES) == stored;
   }
 
-  /// The length in a header; -1 where the header's checksum is wrong, or the length is more than any
-  /// file has.
+  /// Returns the record length that a header states, in bytes; -1 if the header's checksum is
+  /// wrong, or the length is larger than any file.
   ///
   /// @param bytes little endian
   long length(ByteBuffer bytes, int at) {
@@ -49,26 +49,26 @@ final class Framing {
     return right ? Math.max(-1, bytes.clear().getLong(at)) : -1;
   }
 
-  /// Whether the checksum of a record's data is right.
+  /// Returns whether the checksum of a record's data is right.
   ///
-  /// @param bytes little endian, with all of the record
+  /// @param bytes a little-endian buffer with the whole record
   /// @param at where its header begins
   boolean isData(ByteBuffer bytes, int at, int length) {
     int stored = bytes.clear().getInt(at + HEADER_BYTES + length);
     return checksum(bytes, at + HEADER_BYTES, length) == stored;
   }
 
-  /// Makes the error of a record.
+  /// Makes the error for a damaged record.
   @FunctionalInterface
   interface Fault {
     /// @param at where its header begins
-    /// @param record its number among those at hand
+    /// @param record the record's number among the records that are checked together
     MalformedFileException of(int at, long record, String kind, String detail);
   }
 
-  /// Compares both checksums of each of some records that lie end to end.
+  /// Compares both checksums of each record in a buffer of records that lie end to end.
   ///
-  /// @param bytes little endian, which the records are to fill
+  /// @param bytes a little-endian buffer, which the records must fill
   void requireRecords(ByteBuffer bytes, Fault fault) {
     int end = bytes.capacity();
     long record = 0;
@@ -84,9 +84,10 @@ final class Framing {
     }
   }
 
-  /// Compares both checksums of one record that lies in pieces.
+  /// Compares both checksums of one record that lies in several pieces of memory.
   ///
-  /// @param pieces together the whole record; the first has its header, the last the checksum of its data
+  /// @param pieces the pieces, which together are the whole record; the first has the header, and
+  ///     the last has the checksum of the data
   void requireRecord(List<MemorySegment> pieces, Fault fault) {
     List<ByteBuffer> buffers =
         pieces.stream().map(each -> each.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN)).toList();

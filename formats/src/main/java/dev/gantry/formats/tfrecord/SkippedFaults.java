@@ -21,20 +21,21 @@ public final class SkippedFaults {
     return new SkippedFaults(MisuseException.requireGiven("options", options).corruption());
   }
 
-  /// Begins with no fault.
+  /// Begins with no faults counted.
   public SkippedFaults(CorruptionPolicy policy) {
     this(policy, 0, new ConcurrentHashMap<>());
   }
 
-  /// @param before faults that were passed over earlier, and count too
-  /// @param byKind counts the faults that are passed over from now on, by their kinds; several of these may share it
+  /// @param before how many faults were skipped earlier; these count, too
+  /// @param byKind counts the faults that are skipped from now on, by their kinds; several
+  ///     instances may share it
   public SkippedFaults(CorruptionPolicy policy, long before, ConcurrentMap<String, Long> byKind) {
     this.policy = MisuseException.requireGiven("policy", policy);
     this.count = before;
     this.byKind = byKind;
   }
 
-  /// Passes over a fault, or throws it.
+  /// Counts and logs a fault if the policy allows one more; otherwise throws it.
   synchronized void pass(MalformedFileException fault) {
     if (!(policy instanceof CorruptionPolicy.Skip(long most)) || count >= most) {
       throw fault;
@@ -44,7 +45,7 @@ public final class SkippedFaults {
     LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
   }
 
-  /// The count of all faults, those passed over earlier included.
+  /// The number of all skipped faults, those skipped earlier included.
   public synchronized long count() {
     return count;
   }

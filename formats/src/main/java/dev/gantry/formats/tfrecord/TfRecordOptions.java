@@ -5,16 +5,18 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.source.ByteWindow;
 import java.util.Optional;
 
-/// How TFRecord files are read.
+/// Says how TFRecord files are read. Immutable.
 ///
-/// @param compression empty to tell it from each file's first bytes: a header with a right checksum
-///     is one of an uncompressed file, whatever else its bytes may look like
-/// @param chunkBytes how much is read at a time, of remote files at least 8 MiB; this much memory is
-///     taken, and more only for records that are longer
-/// @param mostRecordBytes the longest record that is read
-/// @param mostBatchBytes what the records of one batch may have together, of streams
+/// @param compression the compression of all files; if empty, each file's first bytes decide: a
+///     file that begins with a record's header with a right checksum is uncompressed, whatever
+///     else these bytes may look like
+/// @param chunkBytes how many bytes one read takes; for remote files it takes at least 8 MiB. A
+///     reader takes this much memory, and more only for longer records
+/// @param mostRecordBytes the longest record that is read, in bytes; a longer record is an error
+/// @param mostBatchBytes how many bytes the records of one batch of a stream may have together
 /// @param shuffleRecords how many records a stream's shuffle buffer holds
-/// @param shuffleBytes what these may have together, but for one record
+/// @param shuffleBytes how many bytes these records may have together, unless it is a single
+///     record
 public record TfRecordOptions(
     Optional<Compression> compression,
     CorruptionPolicy corruption,
@@ -23,14 +25,14 @@ public record TfRecordOptions(
     long mostBatchBytes,
     int shuffleRecords,
     long shuffleBytes) {
-  /// The fewest bytes that are read at a time.
+  /// The fewest bytes that one read may take.
   public static final int LEAST_CHUNK_BYTES = ByteWindow.LEAST_CHUNK_BYTES;
 
-  /// The most bytes that are read at a time.
+  /// The most bytes that one read may take.
   public static final int MAX_CHUNK_BYTES = 64 << 20;
 
-  /// The longest record that can be asked for: a little less than protobuf's longest message, so
-  /// that it fits one buffer with its framing.
+  /// The largest bound on a record's length: a little less than protobuf's longest message, so
+  /// that a record with its framing fits one buffer.
   public static final int MAX_RECORD_BYTES = Integer.MAX_VALUE - (1 << 20);
 
   /// The most records that a shuffle buffer may hold. Each takes some 100 bytes of heap.
@@ -46,8 +48,9 @@ public record TfRecordOptions(
     MisuseException.requireRange("shuffleBytes", shuffleBytes, 1, MAX_BYTES);
   }
 
-  /// Compression as it is found, no fault passed over, chunks of 2 MiB, records of up to 1 GiB, and
-  /// so many of them a batch; a shuffle buffer of up to 65,536 records and 256 MiB.
+  /// Detects the compression, skips no fault, reads 2 MiB at a time, and takes records of up to 1
+  /// GiB and batches of up to 1 GiB of records. The shuffle buffer holds up to 65,536 records and
+  /// 256 MiB.
   public static TfRecordOptions defaults() {
     return new TfRecordOptions(
         Optional.empty(),
@@ -71,7 +74,7 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// Returns these options with another rule for files whose framing is broken.
+  /// Returns these options with another policy for files whose framing is broken.
   public TfRecordOptions withCorruption(CorruptionPolicy policy) {
     return new TfRecordOptions(
         compression,
@@ -83,7 +86,7 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// Returns these options with another number of bytes that are read at a time.
+  /// Returns these options with another number of bytes for each read.
   ///
   /// @throws MisuseException unless they are from 4 KiB to 64 MiB
   public TfRecordOptions withChunkBytes(int bytes) {
@@ -97,21 +100,24 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// Returns these options with another bound of a record, in bytes; a longer record is an error.
+  /// Returns these options with another bound on a record's length, in bytes; a longer record is
+  /// an error.
   public TfRecordOptions withMostRecordBytes(int bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, bytes, mostBatchBytes, shuffleRecords, shuffleBytes);
   }
 
-  /// Returns these options with another bound of the records of one batch together, in bytes.
+  /// Returns these options with another bound on the total length of one batch's records, in
+  /// bytes.
   public TfRecordOptions withMostBatchBytes(long bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, bytes, shuffleRecords, shuffleBytes);
   }
 
-  /// Returns these options with another shuffle buffer. The more of an epoch the buffer holds, the better it mixes. It is
-  /// filled before an epoch's first batch. Records of up to 2 KiB, and those of compressed files, take one and a half times their
-  /// bytes of the CPU's memory; others are read when a batch has them.
+  /// Returns these options with another shuffle buffer. The larger the part of an epoch that the
+  /// buffer holds, the better it mixes. It is filled before an epoch's first batch. Records of up
+  /// to 2 KiB and all records of compressed files take one and a half times their bytes of the
+  /// CPU's memory; longer records are read only when a batch takes them.
   public TfRecordOptions withShuffleBuffer(int records, long bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, mostBatchBytes, records, bytes);

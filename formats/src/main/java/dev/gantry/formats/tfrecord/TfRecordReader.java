@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Reads the records of one file in order, and checks both checksums of each.
+/// Reads the records of one file in order, and compares both checksums of each record.
 ///
 /// ```java
 /// try (TfRecordReader reader = TfRecordReader.open(file, TfRecordOptions.defaults())) {
@@ -31,14 +31,15 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// A file's faults are [MalformedFileException]s of these kinds, each at the offset of the record's
-/// header: `length-crc` and `data-crc` where a checksum is wrong; `truncated` where the file ends
-/// before the record does; `record-too-large` where the record is longer than the options take; and
-/// `invalid-compression`. Lengths are held against what the file can still hold before anything is
-/// allocated for them.
+/// A file's faults are [MalformedFileException]s of these kinds, each at the offset of the
+/// record's header: `length-crc` and `data-crc` if a checksum is wrong; `truncated` if the file
+/// ends before the record does; `record-too-large` if the record is longer than the options
+/// allow; and `invalid-compression`. The reader compares a record's length with the bytes left in
+/// the file before it allocates memory for the record.
 ///
-/// Offsets in a compressed file are those of what it decompresses to. Memory is bounded by the
-/// chunk, or twice the longest record. Not thread-safe but for [#readRecords] and [#readRecord].
+/// In a compressed file, offsets count decompressed bytes. The reader takes at most one chunk or
+/// twice the longest record of memory, whichever is more. Not thread-safe, except [#readRecords]
+/// and [#readRecord].
 public final class TfRecordReader implements AutoCloseable {
   /// The bytes of a record's header, which lie before its data.
   public static final int HEADER_BYTES = Framing.HEADER_BYTES;
@@ -59,7 +60,7 @@ public final class TfRecordReader implements AutoCloseable {
   private final int mostRecordBytes;
   private final Framing framing = new Framing();
 
-  /// Whether the reader stands at a record.
+  /// Whether there is a current record.
   private boolean standing;
 
   /// Bytes of the current record and its framing.
@@ -81,7 +82,8 @@ public final class TfRecordReader implements AutoCloseable {
     mostRecordBytes = options.mostRecordBytes();
     number = from.number();
     compression = options.compression().orElseGet(() -> Compression.of(file));
-    // An empty file has no records, also where it is said to be compressed: TensorFlow reads it so.
+    // An empty file has no records, even if the options say that it is compressed: TensorFlow
+    // reads it so.
     if (compression == Compression.NONE || file.size() == 0) {
       if (from.offset() > file.size()) {
         throw fault(from.offset(), TRUNCATED, "the file ends at " + file.size());
@@ -97,12 +99,13 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// Opens a local file by the process's shared session; else as [#open(Session, Path, TfRecordOptions)].
+  /// Opens a local file with the process's shared session, as [#open(Session, Path,
+  /// TfRecordOptions)] does.
   public static TfRecordReader open(Path file, TfRecordOptions options) {
     return open(GantrySession.shared(), file, options);
   }
 
-  /// Opens a file before its first record.
+  /// Opens a local file; [#next] goes to its first record.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
@@ -110,13 +113,13 @@ public final class TfRecordReader implements AutoCloseable {
     return open(session, Location.of(file), options);
   }
 
-  /// Opens a file of any store; else as [#open(Session, Path, TfRecordOptions)].
+  /// Opens a file of any store, as [#open(Session, Path, TfRecordOptions)] does.
   public static TfRecordReader open(Session session, Location file, TfRecordOptions options) {
     return open(session, file, options, Position.START, SkippedFaults.of(options));
   }
 
-  /// Opens a file between two records. A file that is not compressed is read from there; a compressed one is decompressed
-  /// again from its start.
+  /// Opens a file at a position between two records. The reader begins to read an uncompressed
+  /// file there; it decompresses a compressed file from its start again.
   ///
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
@@ -124,10 +127,10 @@ public final class TfRecordReader implements AutoCloseable {
     return open(session, Location.of(file), options, from, SkippedFaults.of(options));
   }
 
-  /// Opens one of several files that are read together, of any store; else as
-  /// [#open(Session, Path, TfRecordOptions, Position)].
+  /// Opens one of several files that are read together, in any store, as [#open(Session, Path,
+  /// TfRecordOptions, Position)] does.
   ///
-  /// @param skipped applies the policy to all of them
+  /// @param skipped applies the policy to the faults of all these files
   public static TfRecordReader open(
       Session session,
       Location file,
@@ -138,9 +141,10 @@ public final class TfRecordReader implements AutoCloseable {
     return Cleanup.orUndo(() -> new TfRecordReader(source, options, from, skipped), source::close);
   }
 
-  /// Returns whether a file, whatever its name, begins with a record's header whose checksum is right, plain or in a gzip
-  /// or zlib stream, or is such a stream without a byte in it. Nothing after the header is read. For an empty file the
-  /// answer is no, though readers take it for a file without records.
+  /// Returns whether a file, whatever its name, begins with a record's header whose checksum is
+  /// right, uncompressed or in a gzip or zlib stream. A gzip or zlib stream of no bytes is also a
+  /// TFRecord file. Nothing after the header is read. For an empty file the answer is false,
+  /// though a reader treats it as a file without records.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
@@ -152,16 +156,17 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// Goes to the next record.
   ///
-  /// @return whether there is one
-  /// @throws MalformedFileException if the policy does not pass over a fault; the reader is at its
-  ///     end then
+  /// @return whether there is a next record
+  /// @throws MalformedFileException if the policy does not skip a fault; the reader is at its end
+  ///     then
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public boolean next() {
     return next(Integer.MAX_VALUE);
   }
 
-  /// Goes to the next record as [#next()] does. In a file that is not compressed, only the header of a record longer than
-  /// `mostBytes` is read and checked; [#readRecords] reads such records, on any thread.
+  /// Goes to the next record as [#next()] does. In an uncompressed file, if the record is longer
+  /// than `mostBytes`, only its header is read and checked; [#readRecords] reads such records, on
+  /// any thread.
   public boolean next(int mostBytes) {
     if (closed) {
       throw new MisuseException("the reader of " + file.file() + " is closed");
@@ -171,7 +176,7 @@ public final class TfRecordReader implements AutoCloseable {
       try {
         return advance(compression == Compression.NONE ? mostBytes : Integer.MAX_VALUE);
       } catch (MalformedFileException fault) {
-        // The policy throws this one.
+        // If the policy throws the fault, the reader is at its end.
         ended = true;
         ended = !recovers(fault);
       }
@@ -208,7 +213,7 @@ public final class TfRecordReader implements AutoCloseable {
     return true;
   }
 
-  /// Returns those of the bytes that tell a file's format which the window has.
+  /// Returns the first bytes of the window, at most as many as identify a file's format.
   private ByteBuffer start() {
     int here = Math.min(require(0), OtherFormats.START_BYTES);
     return window.slice(0, here).asByteBuffer();
@@ -248,11 +253,11 @@ public final class TfRecordReader implements AutoCloseable {
   }
 
   /// Reads whole records that lie end to end, with their framing, and compares both checksums of
-  /// each; no fault is passed over. Thread-safe until [#close], also while another thread is at
+  /// each; it skips no fault. Thread-safe until [#close], even while another thread calls
   /// [#next()].
   ///
-  /// @param from of the first record
-  /// @param target native memory of as many bytes as the records and their framing have
+  /// @param from the position of the first record
+  /// @param target native memory of exactly the size of the records with their framing
   /// @throws MisuseException if the file is compressed
   /// @throws MalformedFileException of kind `length-crc` or `data-crc`
   /// @throws dev.gantry.core.TransferException if the file cannot be read
@@ -263,10 +268,11 @@ public final class TfRecordReader implements AutoCloseable {
         .requireRecords(target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN), faultsFrom(from));
   }
 
-  /// Reads one record with its framing into pieces of memory, one after the other; otherwise as [#readRecords].
+  /// Reads one record with its framing into several pieces of memory, one after the other, as
+  /// [#readRecords] does.
   ///
-  /// @param pieces native memory, together of as many bytes as the record and its framing have. The first piece takes
-  ///     the header, and the last the checksum behind the data
+  /// @param pieces native memory, with the size of the record and its framing together. The first
+  ///     piece must hold the whole header, and the last piece the whole checksum of the data
   /// @throws MisuseException if the first or the last piece is too short
   public void readRecord(Position from, List<MemorySegment> pieces) {
     requirePlain();
@@ -298,7 +304,8 @@ public final class TfRecordReader implements AutoCloseable {
         fault(from.offset() + at, from.number() + record, kind, detail);
   }
 
-  /// Whether reading goes on after a fault.
+  /// Returns whether the reader can continue after a fault; throws the fault if the policy does
+  /// not skip it.
   private boolean recovers(MalformedFileException fault) {
     if (fault.kind().equals(TOO_LARGE)) {
       // A record past the caller's own limit is not damaged.
@@ -353,17 +360,17 @@ public final class TfRecordReader implements AutoCloseable {
         file.file(), offset, kind, "record " + record + ": " + detail);
   }
 
-  /// @throws MisuseException if another store holds the file: see [#location]
+  /// @throws MisuseException if the file is not local: see [#location]
   public Path file() {
     return file.file().path();
   }
 
-  /// The file that is read.
+  /// The location of the file.
   public Location location() {
     return file.file();
   }
 
-  /// The compression of the file, as it was given or found.
+  /// The compression of the file, as the options gave it or as it was detected.
   public Compression compression() {
     return compression;
   }
@@ -371,7 +378,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// Returns the current record's data: native memory of any alignment, valid until the next call of [#next] or
   /// [#close].
   ///
-  /// @throws MisuseException if there is none, or [#hasData] is not
+  /// @throws MisuseException if there is no current record, or [#hasData] is false
   public MemorySegment record() {
     if (record == null) {
       throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
@@ -379,7 +386,7 @@ public final class TfRecordReader implements AutoCloseable {
     return record;
   }
 
-  /// Whether the current record was read and checked, not only its header.
+  /// Whether the current record's data was read and checked, not only its header.
   public boolean hasData() {
     return record != null;
   }
@@ -399,8 +406,8 @@ public final class TfRecordReader implements AutoCloseable {
     return number;
   }
 
-  /// The offset of the current record's header, in bytes from the start of the file, or of what it decompresses to.
-  /// Its data is [#HEADER_BYTES] further.
+  /// The offset of the current record's header, in bytes from the start of the (decompressed)
+  /// file. The record's data begins [#HEADER_BYTES] later.
   public long offset() {
     return window.position();
   }
@@ -412,7 +419,8 @@ public final class TfRecordReader implements AutoCloseable {
         : new Position(window.position(), number);
   }
 
-  /// Returns what this reader has read. Faults are those of all files that are read together.
+  /// Returns the counts of what this reader has read. The faults are those of all files that are
+  /// read together.
   public Statistics statistics() {
     return new Statistics(records, bytes, skipped.byKind());
   }
@@ -429,13 +437,13 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// A place between two records of a file.
+  /// A position between two records of a file.
   ///
-  /// @param offset of the next record's header, in bytes from the start of the file, or of what it
-  ///     decompresses to
-  /// @param number of the next record, from 0
+  /// @param offset the offset of the next record's header, in bytes from the start of the
+  ///     (decompressed) file
+  /// @param number the next record's number, from 0
   public record Position(long offset, long number) {
-    /// Before the first record.
+    /// The position before the first record.
     public static final Position START = new Position(0, 0);
 
     public Position {
@@ -447,9 +455,9 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// The counts of the records that have been read so far.
   ///
-  /// @param records that were good
-  /// @param bytes of these, without their framing
-  /// @param skipped how many faults were passed over, by kind
+  /// @param records how many records were read without a fault
+  /// @param bytes the size of these records, without their framing
+  /// @param skipped how many faults were skipped, by kind
   public record Statistics(long records, long bytes, Map<String, Long> skipped) {
     public Statistics {
       skipped = Map.copyOf(skipped);

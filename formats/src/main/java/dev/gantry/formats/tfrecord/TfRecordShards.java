@@ -14,19 +14,20 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
-/// Writes several TFRecord files that belong together, named as TensorFlow's are:
-/// `train-00000-of-00010` to `train-00009-of-00010`.
+/// Writes a set of TFRecord files, named as TensorFlow names them: `train-00000-of-00010` to
+/// `train-00009-of-00010`.
 ///
-/// They get their names by [#commit], when all of them are whole and on the disk. A list beside them,
-/// `_gantry-files-train`, makes them one set, and takes the place of an older set of the name: readers of the
-/// folder are refused in one line while it is there and not all of its files are. A folder may have sets
-/// of several names. Takes a quarter of a MiB and a file descriptor a shard. Several threads may write,
-/// each to shards of its own; the rest is for one thread. While a set is written, other writers of it
-/// are refused.
+/// [#commit] gives the files their names when all of them are whole and on the disk. A list
+/// beside them, `_gantry-files-train`, makes the files one set, and replaces an older set of the
+/// same name. While the list is there and one of its files is missing, readers of the folder fail
+/// with a one-line error. A folder may have sets of several names. The writer takes a quarter of
+/// a MiB and a file descriptor for each shard. Several threads may write, each to shards of its
+/// own; all other methods are for one thread. While a set is written, other writers of the same
+/// set are refused.
 public final class TfRecordShards implements AutoCloseable {
   private static final String NAME_END = "-";
 
-  /// The most shards that are written at once.
+  /// The most shards of a set.
   public static final int MAX_SHARDS = 1024;
 
   private final JointFiles output;
@@ -39,18 +40,19 @@ public final class TfRecordShards implements AutoCloseable {
     this.writers = writers;
   }
 
-  /// Writes by the process's shared session; else as [#create(Session, Path, String, int, Compression)].
+  /// Makes a writer with the process's shared session, as [#create(Session, Path, String, int,
+  /// Compression)] does.
   public static TfRecordShards create(
       Path folder, String name, int shards, Compression compression) {
     return create(GantrySession.shared(), folder, name, shards, compression);
   }
 
-  /// @param folder which is made where it is missing, and those above it
-  /// @param name what the files' names begin with, such as `train`
+  /// @param folder the folder of the files; it and its parents are made if they are missing
+  /// @param name the start of the files' names, such as `train`
   /// @param shards how many files, up to [#MAX_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
-  /// @throws MisuseException if another writer of such files is at work, the folder has a set that Spark
-  ///     wrote, or the name begins with a dot or has a line break
+  /// @throws MisuseException if another writer of this set is at work, the folder has a set that
+  ///     Spark wrote, or the name begins with a dot or has a line break
   public static TfRecordShards create(
       Session session, Path folder, String name, int shards, Compression compression) {
     MisuseException.requireGiven("folder", folder);
@@ -58,7 +60,7 @@ public final class TfRecordShards implements AutoCloseable {
     MisuseException.requireGiven("compression", compression);
     MisuseException.requireRange("shards", shards, 1, MAX_SHARDS);
     GantrySession own = GantrySession.of(session);
-    // The name may begin with a folder.
+    // The name may contain a folder, such as `a/train`.
     Path named = folder.resolve(name + NAME_END).toAbsolutePath();
     String last = String.valueOf(named.getFileName());
     String setName = last.substring(0, last.length() - NAME_END.length());
@@ -80,7 +82,7 @@ public final class TfRecordShards implements AutoCloseable {
         made::close);
   }
 
-  /// The files' names, in order.
+  /// Returns the paths of the files, in order.
   public static List<Path> files(Path folder, String name, int shards) {
     MisuseException.requireGiven("folder", folder);
     MisuseException.requireGiven("name", name);
@@ -91,8 +93,9 @@ public final class TfRecordShards implements AutoCloseable {
 
   /// Appends a record to a shard.
   ///
-  /// @throws dev.gantry.core.TransferException if the disk fails; this can only be closed then
-  /// @throws MisuseException if the record is too long, or the writer is done
+  /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed
+  ///     then
+  /// @throws MisuseException if the record is too long, or the writer was committed or closed
   public void write(int shard, MemorySegment record) {
     writers.get(Objects.checkIndex(shard, writers.size())).write(record);
   }
@@ -102,10 +105,12 @@ public final class TfRecordShards implements AutoCloseable {
     return writers.get(shard).records();
   }
 
-  /// Gives all files their names once all of them are on the disk. Closes this, also if it fails.
+  /// Gives all files their names once all of them are on the disk. Closes the writer, even if
+  /// this fails.
   ///
-  /// @throws dev.gantry.core.TransferException if one cannot be written; old files have stayed
-  ///     unless the failure is of the removal of such, of a `rename` or of a folder's synchronisation after it
+  /// @throws dev.gantry.core.TransferException if a file cannot be written. The old files are
+  ///     unchanged then, unless the failure was in removing an old file, in a `rename`, or in the
+  ///     folder's `fsync` after it
   public void commit() {
     try {
       TfRecordWriter.commit(writers);
@@ -115,7 +120,7 @@ public final class TfRecordShards implements AutoCloseable {
     }
   }
 
-  /// Removes what was written, unless it was committed.
+  /// Removes the written files, unless they were committed.
   @Override
   public void close() {
     List<Runnable> actions = new ArrayList<>();

@@ -31,16 +31,16 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// [#commit] gives the file its name when it is whole and on the disk. Before that, and if the writer is closed without a
-/// commit, an old file of that name stays as it was. The writer takes a quarter of
-/// a MiB, however long the records are. Not thread-safe.
+/// [#commit] gives the file its name when it is whole and on the disk. Until the commit, an old
+/// file of that name is unchanged; so it is if the writer is closed without a commit. The writer
+/// takes a quarter of a MiB, however long the records are. Not thread-safe.
 public final class TfRecordWriter implements AutoCloseable {
   private static final int STEP_BYTES = 64 << 10;
 
   private final MadeFolders made;
   private final AppendedFile file;
 
-  /// Compresses what is written; null without compression.
+  /// Compresses the written bytes; null without compression.
   private final @Nullable OutputStream compressor;
 
   private final byte[] step;
@@ -60,12 +60,13 @@ public final class TfRecordWriter implements AutoCloseable {
     step = new byte[compressor == null ? 0 : STEP_BYTES];
   }
 
-  /// Writes by the process's shared session; else as [#create(Session, Path, Compression)].
+  /// Makes a writer with the process's shared session, as [#create(Session, Path, Compression)]
+  /// does.
   public static TfRecordWriter create(Path file, Compression compression) {
     return create(GantrySession.shared(), file, compression);
   }
 
-  /// @param file whose folder is made where it is missing, and those above it
+  /// @param file the path of the file; its parent folders are made if they are missing
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   public static TfRecordWriter create(Session session, Path file, Compression compression) {
     MisuseException.requireGiven("file", file);
@@ -99,7 +100,8 @@ public final class TfRecordWriter implements AutoCloseable {
     }
   }
 
-  /// A stream into memory or into an [AppendedFile] throws no [IOException].
+  /// Wraps an [IOException] that cannot come about, since neither a stream into memory nor one
+  /// into an [AppendedFile] throws it.
   private static UncheckedIOException impossible(IOException e) {
     return new UncheckedIOException("compressor", e);
   }
@@ -108,7 +110,7 @@ public final class TfRecordWriter implements AutoCloseable {
   ///
   /// @param record host memory, up to [TfRecordOptions#MAX_RECORD_BYTES]
   /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed then
-  /// @throws MisuseException if the record is too long, or the writer is done
+  /// @throws MisuseException if the record is too long, or the writer was committed or closed
   public void write(MemorySegment record) {
     if (record.byteSize() > TfRecordOptions.MAX_RECORD_BYTES) {
       throw new MisuseException(
@@ -129,7 +131,7 @@ public final class TfRecordWriter implements AutoCloseable {
     records++;
   }
 
-  /// Appends a record from the heap; else as [#write(MemorySegment)].
+  /// Appends a record from an array, as [#write(MemorySegment)] does.
   public void write(byte[] record) {
     write(MemorySegment.ofArray(record));
   }
@@ -156,15 +158,18 @@ public final class TfRecordWriter implements AutoCloseable {
     return records;
   }
 
-  /// Gives the file its name once all of it is on the disk. Closes the writer, also if this fails.
+  /// Gives the file its name once all of it is on the disk. Closes the writer, even if this
+  /// fails.
   ///
-  /// @throws dev.gantry.core.TransferException if it cannot be written; the old file has stayed
-  ///     unless the failure is of a `rename` or of a folder's synchronisation after it
+  /// @throws dev.gantry.core.TransferException if the file cannot be written. An old file is
+  ///     unchanged then, unless the failure was in a `rename`, or in the folder's `fsync` after
+  ///     it
   public void commit() {
     commit(List.of(this));
   }
 
-  /// Gives the files their names once all are on the disk. Closes all writers, also if this fails.
+  /// Gives the files their names once all of them are on the disk. Closes all writers, even if
+  /// this fails.
   static void commit(List<TfRecordWriter> writers) {
     List<Runnable> closing = writers.stream().<Runnable>map(writer -> writer::close).toList();
     Cleanup.orUndo(() -> writers.forEach(TfRecordWriter::finish), () -> Cleanup.runAll(closing));
@@ -183,16 +188,18 @@ public final class TfRecordWriter implements AutoCloseable {
     }
   }
 
-  /// Removes the file and the folders that were made for it alone, unless it was committed.
+  /// Removes the file, and the folders that were made for it, unless the file was committed.
   @Override
   public void close() {
     try (file) {
       if (!finished) {
-        // Frees the compressor's memory; the bytes that it writes then are removed with the file.
+        // This frees the compressor's memory; the bytes that the compressor writes meanwhile are
+        // removed with the file.
         finish();
       }
     } catch (MisuseException _) {
-      // A write failed before, so the compressor's last bytes cannot be written.
+      // This is ignored: an earlier write failed, so the compressor's last bytes cannot be
+      // written.
     }
     made.takeBack();
   }

@@ -7,12 +7,12 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A message in Protobuf's wire format, whose fields are bytes or messages. Its size is known before it is written,
-/// so each byte is written once. Not thread-safe.
+/// A message in Protobuf's wire format, whose fields are bytes or messages. The message's size is
+/// known before it is written, so each byte is written once. Not thread-safe.
 final class WireMessage {
   private static final int LENGTH_DELIMITED = 2;
 
-  /// Writes to an array, where nothing but a size that was computed wrong makes it fail.
+  /// Writes a field's value to an array; this fails only if the field's size was computed wrong.
   @FunctionalInterface
   interface Value {
     void writeTo(CodedOutputStream target) throws IOException;
@@ -23,18 +23,19 @@ final class WireMessage {
   private final List<WireField> fields = new ArrayList<>();
   private long bytes;
 
-  /// Adds a field of bytes, which must not change until the message is written.
+  /// Adds a field of bytes; the array must not change until the message is written.
   WireMessage add(int field, byte[] value) {
     return add(field, value.length, target -> target.writeRawBytes(value));
   }
 
-  /// Adds a message, which must not change any more.
+  /// Adds a field that is a message; no more fields may be added to that message.
   WireMessage add(int field, WireMessage message) {
     return add(field, message.bytes, message::writeTo);
   }
 
   private WireMessage add(int field, long valueBytes, Value value) {
-    // A longer value makes the whole too long, which is found before it is written.
+    // A value longer than an array makes the whole message too long, which is an error before it
+    // is written.
     int written = (int) Math.min(Integer.MAX_VALUE, valueBytes);
     fields.add(new WireField(field, written, value));
     bytes +=
@@ -44,7 +45,7 @@ final class WireMessage {
     return this;
   }
 
-  /// The size in bytes.
+  /// The message's size in bytes.
   long bytes() {
     return bytes;
   }
@@ -57,7 +58,7 @@ final class WireMessage {
     }
   }
 
-  /// The whole message, which must have fewer bytes than an array can have.
+  /// Returns the whole message, which must fit an array.
   byte[] toBytes() {
     return bytes((int) bytes, this::writeTo);
   }

@@ -10,11 +10,13 @@ import dev.gantry.formats.spi.FieldDecoder;
 import java.util.List;
 import java.util.Optional;
 
-/// How the members of a WebDataset archive with one extension become a field of a batch.
+/// Says how the members of a WebDataset archive that have one extension become a field of a
+/// batch.
 ///
-/// An extension is what follows the first dot of a member's base name, in lower case, such as `jpg` or
-/// `seg.png`. Several extensions may be given with `;` between them, as in `jpg;jpeg;png`: each sample must
-/// have one of them, and the field is called by the first.
+/// An extension is the part of a member's base name after its first dot, in lower case, such as
+/// `jpg` or `seg.png`. You may give several extensions with `;` between them, as in
+/// `jpg;jpeg;png`: each sample must have a member with one of them, and the first extension is
+/// the field's name.
 public sealed interface MemberField {
   /// The suffix of a [#lengthField]'s name.
   String LENGTH_SUFFIX = "_length";
@@ -32,15 +34,16 @@ public sealed interface MemberField {
     return extensions().getFirst();
   }
 
-  /// The lengths of the values without their padding, as a field; empty where nothing is padded.
+  /// The field that holds the lengths of the values without their padding; empty if the values
+  /// are not padded.
   default Optional<Field> lengthField() {
     return this instanceof Padded
         ? Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, TensorShape.of()))
         : Optional.empty();
   }
 
-  /// Members that hold just the elements, little endian, in C order. All have this one size, so their bytes
-  /// go from the file to the device as they are.
+  /// Each member holds only the elements, little endian, in C order. All members have the same
+  /// size, so their bytes go from the file to the device as they are.
   record Raw(String extension, DType dtype, TensorShape shape) implements MemberField {
     public Raw {
       check(extension);
@@ -48,25 +51,27 @@ public sealed interface MemberField {
     }
   }
 
-  /// NumPy arrays, all of one dtype and shape, little endian and in C order: their elements go from the file
-  /// to the device as they are.
+  /// Each member is a NumPy array; all have one dtype and shape, and are little endian and in C
+  /// order, so their elements go from the file to the device as they are.
   record Npy(String extension) implements MemberField {
     public Npy {
       check(extension);
     }
   }
 
-  /// One integer in decimal digits, such as a class, which becomes an I64.
+  /// Each member is an integer in decimal digits, such as a class, which becomes an I64.
   record IntegerText(String extension) implements MemberField {
     public IntegerText {
       check(extension);
     }
   }
 
-  /// Bytes of different lengths, such as text or JSON, filled up with zeros: U8 of `most` elements. A field
-  /// with the ending `_length` holds how many bytes there were.
+  /// The members have different lengths, as text or JSON does; each becomes `most` U8 elements,
+  /// padded with zeros. A second field, whose name ends in `_length`, holds each member's length
+  /// in bytes.
   ///
-  /// @param most the longest value; a longer one is an error when the dataset is built
+  /// @param most the length of the longest value in bytes; a longer value is an error when the
+  ///     dataset is built
   record Padded(String extension, int most) implements MemberField {
     public Padded {
       check(extension);
@@ -74,7 +79,8 @@ public sealed interface MemberField {
     }
   }
 
-  /// Values that a decoder turns into elements of a fixed dtype and shape while batches are read ahead.
+  /// A decoder turns each member into elements of a fixed dtype and shape while batches are read
+  /// ahead.
   record Decoded(String extension, DType dtype, TensorShape shape, FieldDecoder decoder)
       implements MemberField {
     public Decoded {
@@ -109,7 +115,7 @@ public sealed interface MemberField {
     return new Decoded(extension, dtype, TensorShape.of(shape), decoder);
   }
 
-  /// Pictures, JPEG or PNG, as U8 of (height, width, 3).
+  /// Decodes JPEG or PNG pictures into U8 values of the shape (height, width, 3).
   static MemberField image(String extension, ImageDecoding decoding) {
     Field field = MisuseException.requireGiven("decoding", decoding).field("image");
     return new Decoded(extension, field.dtype(), field.shape(), decoding);
