@@ -21,10 +21,11 @@ import java.util.stream.Stream;
 
 /// The architecture that a folder's `config.json` describes.
 ///
-/// @param design what of `config.json` decides how the block computes: equal ones make blocks that answer alike
-/// @param labels of the classes; none if it does not classify
-/// @param ends tokens that end a text
-/// @param shapes of the inputs of a smallest batch, which initialise the block
+/// @param design the settings of `config.json` that decide how the block computes; equal designs
+///     make blocks that answer alike
+/// @param labels the names of the classes; empty if the model does not classify
+/// @param ends the ids of the tokens that end a text
+/// @param shapes the input shapes of a smallest batch, which initialise the block
 record Architecture(
     String name,
     Design design,
@@ -34,20 +35,21 @@ record Architecture(
     List<String> labels,
     List<Integer> ends,
     List<Shape> shapes) {
-  /// The scores that have the configuration's labels.
+  /// The kinds of scores that have one number for each of the configuration's labels.
   private static final Set<String> LABELS = Set.of("labels", "tokenLabels");
 
   private static final int MAX_LABELS = 1 << 20;
 
-  /// Keys of `config.json` that change no answer of a model here: they describe the file, its training, its tokens, how
-  /// text is generated, or what else the library that writes these files returns.
+  /// Keys of `config.json` that change no answer of a model here. They describe the file, the
+  /// training, the tokens, how text is generated, or further results of the library that writes
+  /// these files.
   static final Set<String> HARMLESS = Set.copyOf(ResourceLines.of("harmless-keys.txt"));
 
-  /// The types of models of texts and images.
+  /// The model types that consist of a model of texts and a model of images.
   static final Set<String> TWO = Set.of("clip", "siglip");
 
-  /// @throws dev.gantry.core.MalformedFileException if `config.json` is of no known architecture, or
-  ///     contradicts itself
+  /// @throws dev.gantry.core.MalformedFileException if the architecture in `config.json` is not
+  ///     known, or the file contradicts itself
   static Architecture of(HubFolder folder) {
     HubConfig config = folder.config();
     if (TWO.contains(config.word("model_type", ""))) {
@@ -116,8 +118,9 @@ record Architecture(
     return name;
   }
 
-  /// The names of the classes. Where `id2label` is missing, they are the names that the library itself makes
-  /// up, usually two: `LABEL_0` and so on.
+  /// Returns the names of the classes. Without an `id2label`, they are the names that the
+  /// reference library generates: `LABEL_0`, `LABEL_1` and so on, two unless the file says how
+  /// many.
   static List<String> labels(HubConfig config) {
     Map<String, String> named = config.texts("id2label");
     int count = config.whole("num_labels", named.isEmpty() ? 2 : named.size(), 1, MAX_LABELS);

@@ -18,8 +18,10 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
-/// Talks with a model: a conversation becomes a text as the folder's chat template says, and the model continues it. The
-/// keys and values of the conversation are kept, so that each turn costs its new tokens only. For one thread at a time.
+/// Holds a conversation with a model. The folder's chat template turns the conversation into a
+/// text, and the model continues this text. The chat keeps the keys and values of the
+/// conversation, so that each answer computes only the new tokens. Only one thread at a time may
+/// use a chat; a call while another thread's runs is refused.
 ///
 /// ```java
 /// try (Chat chat = hub.chat()) {
@@ -34,8 +36,8 @@ public final class Chat implements AutoCloseable {
   private final TextSession session;
   private final List<String> stops;
 
-  /// Held while something is computed. Closing waits for it: the tokenizer's library ends the process if it is freed
-  /// meanwhile.
+  /// Held during a computation. [#close] waits for this lock, because freeing the tokenizer while
+  /// its native library runs would end the process.
   private final ReentrantLock use = new ReentrantLock();
 
   private boolean closed;
@@ -72,10 +74,11 @@ public final class Chat implements AutoCloseable {
         tokenizer::close);
   }
 
-  /// Returns the text that the model continues: the conversation, as the template writes it, and the beginning of the
-  /// answer.
+  /// Returns the text that the model continues: the conversation in the template's form, and the
+  /// beginning of the answer.
   ///
-  /// @throws MisuseException if the template refuses the conversation, such as one without a user's message
+  /// @throws MisuseException if the template refuses the conversation, for example one without a
+  ///     message of the user
   /// @throws MalformedFileException if the template cannot be rendered
   public String prompt(List<ChatMessage> conversation) {
     MisuseException.requireGiven("conversation", conversation);
@@ -87,9 +90,9 @@ public final class Chat implements AutoCloseable {
         true);
   }
 
-  /// Returns the whole answer.
+  /// Returns the whole answer to a conversation.
   ///
-  /// @param conversation all of it, earlier answers included
+  /// @param conversation all messages, including earlier answers
   /// @throws dev.gantry.core.GantryException as [#stream]
   public String answer(List<ChatMessage> conversation) {
     return alone(() -> {
@@ -99,7 +102,7 @@ public final class Chat implements AutoCloseable {
     });
   }
 
-  /// Refuses a second thread, which would end the first one's answer without a word.
+  /// Refuses a second thread, because its call would silently end the answer of the first thread.
   private <T> T alone(Supplier<T> work) {
     if (!use.tryLock()) {
       throw new MisuseException("a chat is for one thread at a time: another one is answered now");
@@ -114,15 +117,17 @@ public final class Chat implements AutoCloseable {
     }
   }
 
-  /// Begins an answer, and returns its text as it comes, in pieces of whole characters. Each piece is computed when it is
-  /// asked for, so whoever asks no more ends the answer; so does the next call.
+  /// Begins an answer and returns its text in pieces of whole characters. The iterator computes
+  /// each piece when `next` is called, so a caller may stop at any piece. The next call of
+  /// [#stream] or [#answer] ends the iterator.
   ///
-  /// @param conversation all of it, earlier answers included
-  /// @throws dev.gantry.core.GantryException as [#prompt]; also if the conversation is longer than the model's texts
+  /// @param conversation all messages, including earlier answers
+  /// @throws dev.gantry.core.GantryException as [#prompt]; also if the conversation is longer than
+  ///     the model's longest text
   public Iterator<String> stream(List<ChatMessage> conversation) {
     String prompt = prompt(conversation);
     return alone(() -> {
-      // The template writes all special tokens, the first one included.
+      // The template writes all special tokens itself, including the first one.
       long[] text = tokenizer.encode(prompt, false, false).getIds();
       return new Pieces(session.tokens(text));
     });
@@ -170,14 +175,14 @@ public final class Chat implements AutoCloseable {
     }
   }
 
-  /// Frees the model's memory, the cache and the tokenizer. Waits for what another thread computes: a whole answer, or
-  /// the next piece of a stream.
+  /// Frees the model's memory, the cache and the tokenizer. It first waits for the computation of
+  /// another thread: a whole answer, or one piece of a stream.
   @Override
   public void close() {
     use.lock();
     try {
       closed = true;
-      // The cache's arrays lie below the model's manager, and go with it.
+      // The cache's arrays belong to a submanager of the model's manager, which closes them.
       model.close();
       tokenizer.close();
     } finally {

@@ -5,7 +5,8 @@ import dev.gantry.core.MisuseException;
 
 /// One message of a conversation.
 ///
-/// @param role who, as the model's template names it: `system`, `user` or `assistant`
+/// @param role the author's role by the name that the model's template knows: `system`, `user` or
+///     `assistant`
 /// @param content the text
 public record ChatMessage(String role, String content) {
   public ChatMessage {
@@ -13,17 +14,18 @@ public record ChatMessage(String role, String content) {
     MisuseException.requireGiven("content", content);
   }
 
-  /// Returns an instruction for the whole conversation; not all models take one.
+  /// Returns an instruction for the whole conversation. Not every model's template accepts such a
+  /// message.
   public static ChatMessage system(String content) {
     return new ChatMessage("system", content);
   }
 
-  /// Returns what the user says.
+  /// Returns a message of the user.
   public static ChatMessage user(String content) {
     return new ChatMessage("user", content);
   }
 
-  /// Returns what the model answered.
+  /// Returns an answer of the model.
   public static ChatMessage assistant(String content) {
     return new ChatMessage("assistant", content);
   }

@@ -26,7 +26,8 @@ import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Describes a model by the facts that its family's section of `families.txt` has of a `config.json`. For one thread.
+/// Derives the design of a model from the facts that its family's section of `families.txt` finds
+/// in a `config.json`. Not thread-safe.
 final class Draft {
   private static final String SLIDING = "sliding_attention";
 
@@ -43,9 +44,9 @@ final class Draft {
     rotations = new Rotations(config, facts, folder.stretches());
   }
 
-  /// The outputs of one of the family's classes.
+  /// Returns the outputs of one of the family's classes.
   ///
-  /// @param end what the name of the class ends with
+  /// @param end the suffix of the class's name
   List<Output> outputs(String end) {
     return Facts.lines(facts.text("classes"))
         .filter(line -> line.split(" ", -1)[1].equals(end))
@@ -54,7 +55,8 @@ final class Draft {
         .toList();
   }
 
-  /// @param word the names, which states it takes, the dense layer before the scores, and what the scores are of
+  /// @param word the names of the output, the states that it takes, the dense layer before the
+  ///     scores, and the kind of scores
   private Output output(String... word) {
     Pool pool = Pool.valueOf(word[3]);
     int token =
@@ -82,20 +84,22 @@ final class Draft {
             word[5], Integer.parseInt(word[6]), Boolean.parseBoolean(word[7]), word.length > 8);
   }
 
-  /// Whether the embedding's table gives the scores of tokens: the configuration says so, and the files have no other
-  /// weights for them. If they have, those count, as in the library that writes the files.
+  /// Whether the embedding's table also gives the scores of tokens. This is so if the
+  /// configuration says so and the files have no separate weights for the scores. Separate weights
+  /// take precedence, as in the library that writes the files.
   private boolean isTied() {
     return config.flag("tie_word_embeddings", facts.is("tied"))
         && !tensors().contains(facts.text("headTensor"));
   }
 
-  /// Whether a model without a head has a pooler, by the names of its tensors: its configuration does not say.
+  /// Whether a model without a head has a pooler. The names of its tensors tell this; its
+  /// configuration does not.
   private boolean hasPooler() {
     return tensors().isEmpty()
         || tensors().stream().anyMatch(name -> name.endsWith("pooler.dense.weight"));
   }
 
-  /// Looks into the files once, and only if asked.
+  /// Opens the files at the first call only.
   private Set<String> tensors() {
     if (tensors == null) {
       tensors = folder.tensors();
@@ -175,7 +179,8 @@ final class Draft {
         Map.of("embedding", embedding, "layers", layers(), "outputs", outputs));
   }
 
-  /// A width that no key says is a multiple of that of the states; if gated, two thirds of that.
+  /// Without a key in the configuration, the hidden width is a multiple of the states' width; in a
+  /// gated layer it is two thirds of that.
   private void setHidden() {
     int multiple = facts.whole("width") * facts.whole("ratio");
     if (facts.whole("feedForward.hidden") == 0) {
@@ -191,7 +196,7 @@ final class Draft {
     if (padding >= 0 && padding > rows - 2) {
       throw config.refuse("pad_token_id", "it must be a whole number from 0 to " + (rows - 2));
     }
-    // Positions of tokens count on from the padding token's number.
+    // The position of the first token is one more than the padding token's id.
     int longest = rows > 0 ? rows - padding - 1 : rotations.longestText();
     Positions positions = new Positions(longest, facts.is("placed") ? rows : 0, padding);
     if (facts.is("rootScale")) {
@@ -274,7 +279,8 @@ final class Draft {
     return i -> named.isEmpty() ? every == 0 || (i + 1) % every != 0 : named.get(i) == 1;
   }
 
-  /// Tells for each layer whether it has a window, as `layer_types` says, or else by their place.
+  /// Returns for each layer whether it has a window: by `layer_types` if present, else by the
+  /// layer's index.
   private List<Boolean> slides(IntPredicate turned) {
     int count = facts.whole("layers");
     List<String> said = facts.is("layerTypes") ? config.words("layer_types") : List.of();
@@ -311,7 +317,7 @@ final class Draft {
         head);
   }
 
-  /// Gives what words of the names of a transformer's tensors stand for.
+  /// Returns the values of the placeholders in the names of a transformer's tensors.
   private static Map<String, String> sizes(Attending attention) {
     int queries = attention.heads() * attention.size();
     int keys = attention.groups() * attention.size();

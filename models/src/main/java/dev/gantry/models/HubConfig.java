@@ -20,19 +20,20 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/// The members of a folder's `config.json`. Nothing in it is believed: each getter checks what it
-/// returns, and an error names the file, the key, the value and what would be right. It records
-/// which keys were asked for, so that [#requireAllRead] finds those that nothing here understands.
+/// The members of a folder's `config.json`. The file's contents are not trusted: each getter
+/// checks the value that it returns, and an error names the file, the key, the value and the rule.
+/// The class records which keys were read, so that [#requireAllRead] finds keys that nothing here
+/// understands.
 ///
-/// A member that is `null` counts as absent, as it does for the library that writes these files.
+/// A member that is `null` counts as absent, as in the library that writes these files.
 final class HubConfig {
   private final Location file;
   private final JsonTree tree;
 
-  /// The offset at which the object begins, for errors of what it lacks.
+  /// The offset at which the object begins, for errors about absent members.
   private final long offset;
 
-  /// The keys that lead here, each with a dot behind it.
+  /// The keys that lead to this object, each followed by a dot.
   private final String path;
 
   private final Map<String, HubConfig> objects = new HashMap<>();
@@ -50,14 +51,14 @@ final class HubConfig {
     return of(Location.of(Path.of("config.json")), JsonTree.EMPTY);
   }
 
-  /// @param file that says it, for errors
+  /// @param file the file that holds the tree, for errors
   static HubConfig of(Location file, JsonTree tree) {
     return new HubConfig(file, tree, 0, "");
   }
 
-  /// @param json such as `config.json`
-  /// @throws MalformedFileException if it is no JSON object, or too large
-  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  /// @param json a file such as `config.json`
+  /// @throws MalformedFileException if the file is not a JSON object, or is too large
+  /// @throws dev.gantry.core.TransferException if the file does not exist or cannot be read
   static HubConfig read(Path json) {
     try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
       return of(bytes.file(), JsonTree.read(bytes));
@@ -65,15 +66,15 @@ final class HubConfig {
   }
 
   /// @param json a file with an array of objects, such as `modules.json`
-  /// @throws MalformedFileException if it is no such array, or too large
-  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  /// @throws MalformedFileException if the file is not an array of objects, or is too large
+  /// @throws dev.gantry.core.TransferException if the file does not exist or cannot be read
   static List<HubConfig> readList(Path json) {
     try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
       return JsonTree.readList(bytes).stream().map(tree -> of(bytes.file(), tree)).toList();
     }
   }
 
-  /// A file that need not be there; without it, each getter returns its default.
+  /// Reads a file that may be absent. If it is, each getter returns its default.
   static HubConfig optional(Path json) {
     return Files.exists(json) ? read(json) : empty();
   }
@@ -87,7 +88,8 @@ final class HubConfig {
     return find(key) != null;
   }
 
-  /// Whether the file says `null`: for a key whose absence means something else.
+  /// Whether the key is present with the value `null`, for keys whose absence means something
+  /// else.
   boolean isNull(String key) {
     return tree.offsets().containsKey(key) && !has(key);
   }
@@ -100,7 +102,7 @@ final class HubConfig {
     return value;
   }
 
-  /// A value of one kind; empty if it is absent.
+  /// Returns a value of one type; empty if the key is absent.
   private <T> Optional<T> typed(String key, Class<T> type, String rule) {
     Object value = find(key);
     if (value != null && !type.isInstance(value)) {
@@ -109,10 +111,10 @@ final class HubConfig {
     return Optional.ofNullable(value).map(type::cast);
   }
 
-  /// Refuses a key that was never asked for: it may stand for arithmetic that no block here has. A
-  /// key with an empty object or array says nothing.
+  /// Refuses keys that were never read, because such a key may stand for arithmetic that no block
+  /// here has. Keys with an empty object or array are accepted.
   ///
-  /// @param harmless keys that change no answer, with the keys that lead to them (`a.b`)
+  /// @param harmless keys that change no answer, each with the keys that lead to it (`a.b`)
   void requireAllRead(Set<String> harmless) {
     tree.members()
         .forEach((key, value) -> {
@@ -128,17 +130,17 @@ final class HubConfig {
         });
   }
 
-  /// A whole number, or `otherwise` if the key is absent.
+  /// Returns a whole number, or `otherwise` if the key is absent.
   int whole(String key, int otherwise, int least, int most) {
     return has(key) ? whole(key, least, most) : otherwise;
   }
 
-  /// A whole number; the key must be there.
+  /// Returns a whole number; the key must be present.
   int whole(String key, int least, int most) {
     return whole(key, required(key), least, most);
   }
 
-  /// One whole number or an array of them; none if the key is absent.
+  /// Returns a whole number as a list of one, or an array of them; empty if the key is absent.
   List<Integer> wholes(String key, int least, int most) {
     Object value = Objects.requireNonNullElse(find(key), List.of());
     List<?> all = value instanceof List<?> elements ? elements : List.of(value);
@@ -155,17 +157,17 @@ final class HubConfig {
     throw invalid(key, value, "it must be a whole number from " + least + " to " + most);
   }
 
-  /// A number above 0; the key must be there.
+  /// Returns a number above 0; the key must be present.
   double positive(String key) {
     return positive(key, required(key));
   }
 
-  /// A number above 0, or `otherwise` if the key is absent.
+  /// Returns a number above 0, or `otherwise` if the key is absent.
   double positive(String key, double otherwise) {
     return has(key) ? positive(key) : otherwise;
   }
 
-  /// Numbers above 0, exactly `length`.
+  /// Returns an array of exactly `length` numbers above 0.
   List<Float> factors(String key, int length) {
     if (!(required(key) instanceof List<?> elements) || elements.size() != length) {
       throw refuse(key, "it must be an array of " + length + " numbers");
@@ -184,19 +186,19 @@ final class HubConfig {
     return typed(key, Boolean.class, "it must be true or false").orElse(otherwise);
   }
 
-  /// A string.
   String word(String key, String otherwise) {
     return typed(key, String.class, "it must be a string").orElse(otherwise);
   }
 
-  /// A special token: its text, or an object whose `content` is that; empty if it is absent.
+  /// Returns the text of a special token, which is a string or an object whose `content` is the
+  /// string; empty if the key is absent.
   Optional<String> token(String key) {
     return find(key) instanceof JsonTree
         ? object(key).map(token -> token.word("content", ""))
         : typed(key, String.class, "it must be a string");
   }
 
-  /// The strings of an array; none if it is absent.
+  /// Returns the strings of an array; empty if the key is absent.
   List<String> words(String key) {
     List<?> elements = typed(key, List.class, "it must be an array of strings").orElseGet(List::of);
     if (!elements.stream().allMatch(String.class::isInstance)) {
@@ -205,17 +207,18 @@ final class HubConfig {
     return elements.stream().map(String.class::cast).toList();
   }
 
-  /// The value that a word stands for; the key must be there.
+  /// Returns the value that a word stands for; the key must be present.
   <T> T choice(String key, Map<String, T> known) {
     return choices(key, List.of(JsonTree.shown(required(key))), known).getFirst();
   }
 
-  /// The value that a word stands for; `otherwise` is the word if the key is absent.
+  /// Returns the value that a word stands for; `otherwise` is the word if the key is absent.
   <T> T choice(String key, String otherwise, Map<String, T> known) {
     return has(key) ? choice(key, known) : Objects.requireNonNull(known.get(otherwise), otherwise);
   }
 
-  /// The values that a word, or each word of an array, stands for; none if the key is absent.
+  /// Returns the values that a word, or the words of an array, stand for; empty if the key is
+  /// absent.
   <T> List<T> choices(String key, Map<String, T> known) {
     return choices(key, find(key) instanceof String word ? List.of(word) : words(key), known);
   }
@@ -227,7 +230,8 @@ final class HubConfig {
     return words.stream().map(known::get).toList();
   }
 
-  /// An object's strings, numbers and flags, each as text; empty if it is absent.
+  /// Returns an object's strings, numbers and flags as text, by their keys; empty if the key is
+  /// absent.
   Map<String, String> texts(String key) {
     HubConfig object = object(key).orElseGet(HubConfig::empty);
     Map<String, String> texts = new LinkedHashMap<>();
@@ -241,27 +245,28 @@ final class HubConfig {
     return texts;
   }
 
-  /// A value as text; empty if the key is absent.
+  /// Returns a value as text; empty if the key is absent.
   String text(String key) {
     Object value = find(key);
     return value == null ? "" : JsonTree.shown(value);
   }
 
-  /// Requires that a value, if it is there, is this one, as no block here does otherwise.
+  /// Requires that the value equals `only` if the key is present, because no block here supports
+  /// another value.
   void must(String key, String only) {
     if (has(key) && !text(key).equals(only)) {
       throw refuse(key, "it is not supported; it must be " + only);
     }
   }
 
-  /// Requires that one of these objects is there.
+  /// Requires that the configuration has at least one of these objects.
   void need(String... keys) {
     if (Arrays.stream(keys).noneMatch(key -> object(key).isPresent())) {
       throw missing(keys[0]);
     }
   }
 
-  /// Passes over a key, which may be that of an object's member.
+  /// Marks a key as read. The key may be that of an object's member, such as `a.b`.
   void ignore(String key) {
     int dot = key.indexOf('.');
     if (dot < 0) {
@@ -271,7 +276,7 @@ final class HubConfig {
     }
   }
 
-  /// The object under a key, if it has members.
+  /// Returns the object of a key; empty if it is absent or has no members.
   Optional<HubConfig> object(String key) {
     return typed(key, JsonTree.class, "it must be an object")
         .filter(object -> !object.members().isEmpty())
@@ -280,19 +285,20 @@ final class HubConfig {
                 key, _ -> new HubConfig(file, object, offset(key), path + key + ".")));
   }
 
-  /// The same configuration, in which a key has this value.
+  /// Returns a copy of this configuration in which the key has this value.
   HubConfig with(String key, Object value) {
     return with(of(file, new JsonTree(Map.of(key, value))));
   }
 
-  /// The same configuration as one of its own, in which the members of another replace those of the same keys.
+  /// Returns a copy of this configuration in which the members of `others` replace those with the
+  /// same keys.
   HubConfig with(HubConfig others) {
     Map<String, Object> members = new LinkedHashMap<>(tree.members());
     members.putAll(others.tree.members());
     return new HubConfig(file, new JsonTree(members, tree.offsets()), offset, "");
   }
 
-  /// Makes the error for a value that is right by itself and contradicts others.
+  /// Returns the error for a value that is valid by itself but contradicts other values.
   MalformedFileException refuse(String key, String reason) {
     Object value = find(key);
     return value == null ? missing(key) : invalid(key, value, reason);

@@ -14,14 +14,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// A model's description: its `config.json`, and the files beside it. For one thread.
+/// A model's `config.json` and the files beside it. Not thread-safe.
 ///
-/// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
+/// @param stretches for each wave of a rotary embedding, the factor that divides its frequency;
+///     empty if the files have no such factors
 record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
-  /// The suffix that the class names of models with a head have behind the family's name.
+  /// The suffix that a class name has after the family's name if the model has a head.
   private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
 
-  /// Reads a folder's `config.json`, or the notes of a GGUF file.
+  /// Reads a folder's `config.json`, or the metadata of a GGUF file.
   static HubFolder read(FetchedModel files) {
     Path path = files.path();
     return GgufHubConfig.find(GantrySession.shared(), path)
@@ -39,8 +40,8 @@ record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
         });
   }
 
-  /// The same folder, read as the model without a head: `architectures` names the class that one head was put on, so
-  /// that of `BertForMaskedLM` remains `BertModel`.
+  /// Returns the same folder, read as the model without a head. `architectures` names the class
+  /// with the head, such as `BertForMaskedLM`; without the head, that is `BertModel`.
   HubFolder withoutHead() {
     List<String> bases =
         config.words("architectures").stream()
@@ -49,9 +50,9 @@ record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
     return new HubFolder(files, config.with("architectures", bases), stretches);
   }
 
-  /// The same folder, read as one of the two models that its configuration describes.
+  /// Returns the same folder, read as one of the two models that its configuration describes.
   ///
-  /// @throws MalformedFileException if it describes other than two
+  /// @throws MalformedFileException if the configuration does not describe two models
   HubFolder tower(HubModel.Tower tower) {
     String family = config.word("model_type", "");
     if (!Architecture.TWO.contains(family)) {
@@ -77,7 +78,8 @@ record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
     return new HubFolder(files, own, stretches);
   }
 
-  /// The names of the tensors; none where the files cannot be opened: a load says what is wrong with them.
+  /// Returns the names of the tensors. They are empty if the files cannot be opened; a later load
+  /// reports why.
   Set<String> tensors() {
     try (Weights opened = files.weights().get()) {
       return opened.hubNames().tensors().keySet();
@@ -86,8 +88,8 @@ record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
     }
   }
 
-  /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
-  /// configuration.
+  /// Returns the ids of the tokens that end a text, from `generation_config.json` if the folder
+  /// has one, else from `config.json`.
   List<Integer> ends() {
     List<Integer> ends = config.wholes("eos_token_id", 0, Facts.MAX_TOKENS);
     Path generation = files.path().resolve("generation_config.json");

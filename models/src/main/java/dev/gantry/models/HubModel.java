@@ -25,8 +25,9 @@ import java.util.WeakHashMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A model of the Hugging Face hub, by its name or in a folder as the hub has it, with `config.json` and weights, or in a GGUF file. Its
-/// architecture must be one that is known here; `docs/models.md` lists them.
+/// A model of the Hugging Face hub. It is given by its name, by a local folder with `config.json`
+/// and weights, or by a GGUF file. Its architecture must be one of those that `docs/models.md`
+/// lists.
 ///
 /// ```java
 /// HubModel hub = HubModel.of(folder);
@@ -36,22 +37,22 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// Immutable, thread-safe: it holds what `config.json` says, and no weights.
+/// Immutable and thread-safe. An instance holds the contents of `config.json`, and no weights.
 public final class HubModel {
   /// Describes an input of the model.
   ///
-  /// @param name the hub's, such as `input_ids`
-  /// @param bound values are from 0 to this, exclusive; 0 for no bound
-  /// @param required whether it must be given
+  /// @param name the hub's name of the input, such as `input_ids`
+  /// @param bound the exclusive upper bound of the values, whose lower bound is 0; 0 for no bound
+  /// @param required whether the input must be given
   public record Input(String name, DataType type, long bound, boolean required) {}
 
-  /// Names one of the two models of a folder whose model was trained on texts and images, as CLIP was.
+  /// One of the two models in a folder that was trained on texts and images, such as CLIP.
   public enum Tower {
     TEXT,
     IMAGE
   }
 
-  /// The settings of blocks that were made here.
+  /// The design of each block that this class has made.
   private static final Map<Block, Object> BUILT = Collections.synchronizedMap(new WeakHashMap<>());
 
   private final FetchedModel files;
@@ -64,7 +65,7 @@ public final class HubModel {
     this.architecture = architecture;
   }
 
-  /// @param tower null for the whole model
+  /// @param tower the model of the folder to use; null for the whole model
   private static HubModel of(FetchedModel fetched, @Nullable Tower tower) {
     FetchedModel files = tower == null ? fetched.transformer() : fetched;
     return new HubModel(files, tower, read(files, tower));
@@ -75,51 +76,57 @@ public final class HubModel {
     return Architecture.of(tower == null ? read : read.tower(tower));
   }
 
-  /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or of a local
-  /// folder or GGUF file. The files that describe a model of the hub are copied to the hub's
-  /// cache folder, which [#folder] returns; loads bring the model's weights from the hub, and
-  /// keep them there. A GGUF file is copied first.
+  /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or a local folder
+  /// or GGUF file. The files that describe a model of the hub are copied to the hub's cache
+  /// folder, which [#folder] returns. Its weights are fetched by the first load and kept in the
+  /// same cache. A GGUF file of the hub is copied as a whole at once.
   ///
-  /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses, or is not reached and the cache lacks a
-  ///     file
+  /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses a request, or
+  ///     cannot be reached and the cache lacks a file
   public static HubModel of(String location) {
     return of(FetchedModel.of(MisuseException.requireGiven("location", location)), null);
   }
 
-  /// Reads one of the two models of a location, as [#of(Path, Tower)] does of a folder.
+  /// Reads one of the two models of a location, as [#of(Path, Tower)] does for a folder.
   ///
-  /// @throws dev.gantry.core.GantryException as [#of(String)]; also if the model is not two
+  /// @throws dev.gantry.core.GantryException as [#of(String)]; also if the location does not hold
+  ///     two models
   public static HubModel of(String location, Tower tower) {
     MisuseException.requireGiven("tower", tower);
     return of(FetchedModel.of(MisuseException.requireGiven("location", location)), tower);
   }
 
-  /// Reads and checks `config.json`, or the notes of a GGUF file.
+  /// Reads and checks `config.json`, or the metadata of a GGUF file.
   ///
-  /// @param folder a folder; or a GGUF file, or a folder that has one and no `config.json`. Where it has a `modules.json`,
-  ///     as sentence-transformers writes it, the model is in the folder that this names first
-  /// @throws dev.gantry.core.MalformedFileException if it is of an architecture that is not known, or
-  ///     breaks a rule; the message names the key, its value and what would be right
-  /// @throws MisuseException if it is not there, and is named as models of the hub are
-  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  /// @param folder a folder with a `config.json`, a GGUF file, or a folder with a GGUF file and no
+  ///     `config.json`. If the folder has a `modules.json`, which sentence-transformers writes,
+  ///     the model is in the first folder that this file names
+  /// @throws dev.gantry.core.MalformedFileException if the architecture is not known, or the file
+  ///     breaks a rule; the message names the key, its value and the rule
+  /// @throws MisuseException if the folder does not exist and its path looks like a model's name
+  ///     on the hub
+  /// @throws dev.gantry.core.TransferException if the folder or its `config.json` does not exist
+  ///     or cannot be read
   public static HubModel of(Path folder) {
     return of(FetchedModel.local(MisuseException.requireGiven("folder", folder)), null);
   }
 
-  /// Reads and checks one of the two models of a `config.json`, such as of `CLIPModel` or `SiglipModel`. CLIP's gives
-  /// `text_embeds` or `image_embeds` first, SigLIP's `pooler_output` second: the vectors whose cosines say how well a
-  /// text and an image match.
+  /// Reads and checks one of the two models of a `config.json`, such as that of a `CLIPModel` or
+  /// `SiglipModel`. The model's vectors are comparable: the cosine of a text's and an image's
+  /// vector says how well they match. With CLIP, the vectors are the first output, `text_embeds`
+  /// or `image_embeds`. With SigLIP, they are the second output, `pooler_output`.
   ///
-  /// @throws dev.gantry.core.MalformedFileException as [#of(Path)]; also if the folder's model is not two
+  /// @throws dev.gantry.core.MalformedFileException as [#of(Path)]; also if the folder does not
+  ///     hold two models
   /// @throws dev.gantry.core.TransferException as [#of(Path)]
   public static HubModel of(Path folder, Tower tower) {
     MisuseException.requireGiven("folder", folder);
     return of(FetchedModel.local(folder), MisuseException.requireGiven("tower", tower));
   }
 
-  /// The same model without its head, which computes the states of a text's tokens.
+  /// Returns the same model without its head. It computes the hidden states of a text's tokens.
   ///
-  /// @throws MisuseException if this is a tower, whose vectors are an output of its own
+  /// @throws MisuseException if this is a tower, whose vectors are the output of a head
   HubModel withoutHead() {
     if (tower != null) {
       throw new MisuseException(
@@ -134,17 +141,18 @@ public final class HubModel {
     return HubFolder.read(files).config();
   }
 
-  /// The folder that was given.
+  /// Returns the location that was given.
   Path root() {
     return files.root();
   }
 
-  /// The folder, or GGUF file, that has the model itself: `config.json`, the weights, the tokenizer.
+  /// Returns the folder or GGUF file that holds the model itself: `config.json`, the weights and
+  /// the tokenizer.
   public Path folder() {
     return files.path();
   }
 
-  /// The architecture's name, such as `LlamaForCausalLM`.
+  /// Returns the architecture's name, such as `LlamaForCausalLM`.
   public String architecture() {
     return architecture.name();
   }
@@ -156,59 +164,64 @@ public final class HubModel {
     return block;
   }
 
-  /// Names the tensors that fill the block's parameters. Each parameter must have one, also where `optPartial`
-  /// leaves tensors out.
+  /// Returns the rules that name the tensor of each parameter of the block. Every parameter must
+  /// have a tensor, even if `optPartial` allows unused tensors.
   public ParameterNames names() {
     return architecture.names().complete();
   }
 
-  /// The inputs that the block takes, in its order. Only the last ones may be left out.
+  /// Returns the inputs that the block takes, in its order. Only optional inputs at the end may be
+  /// left out of the list.
   public List<Input> inputs() {
     return architecture.inputs();
   }
 
-  /// The names of what the block returns, in its order. The arrays have these names.
+  /// Returns the names of the block's outputs, in its order. The arrays that the block returns
+  /// have these names.
   public List<String> outputs() {
     return architecture.outputs();
   }
 
-  /// The names of the classes, by their number, such as `tabby, tabby cat`; empty if the model does not
-  /// classify.
+  /// Returns the names of the classes, such as `tabby, tabby cat`; the index in the list is the
+  /// number of the class. The list is empty if the model does not classify.
   public List<String> labels() {
     return architecture.labels();
   }
 
-  /// The tokens that end a text, for [TextGenerator.Builder#optEnds]: `eos_token_id` of
-  /// `generation_config.json`, or of `config.json` if there is no such file.
+  /// Returns the ids of the tokens that end a text, for [TextGenerator.Builder#optEnds]. They are
+  /// `eos_token_id` of `generation_config.json` if that file exists, else of `config.json`.
   public long[] endTokens() {
     return architecture.ends().stream().mapToLong(Integer::longValue).toArray();
   }
 
-  /// Shapes that initialise the block, such as that of one image.
+  /// Returns input shapes with which the block can be initialised, such as the shape of one image.
   public Shape[] inputShapes() {
     return architecture.shapes().toArray(Shape[]::new);
   }
 
-  /// Loads the folder's weights as FLOAT32 onto DJL's default device: the first GPU, or host memory.
+  /// Loads the weights as FLOAT32 onto DJL's default device: the first GPU, or host memory if
+  /// there is none.
   ///
   /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]
   public Model load() {
     return load(TorchArrays.defaultDevice(), LoadOptions.defaults());
   }
 
-  /// Loads the folder's weights into a new block. The block is frozen: it has no gradients until you
-  /// call `freezeParameters(false)`.
+  /// Loads the weights into a new block. The block is frozen: its parameters have no gradients
+  /// until you call `freezeParameters(false)`.
   ///
-  /// @param options such as `optCast`; without, floating-point tensors become FLOAT32
-  /// @return a model that owns the weights' memory until you close it
+  /// @param options the options of the load; without `optCast`, floating-point tensors become
+  ///     FLOAT32
+  /// @return a model that owns the memory of the weights until you close it
   /// @throws dev.gantry.core.MisuseException if the tensors do not fit the block
   /// @throws dev.gantry.core.MalformedFileException if a data file breaks a rule of its format
-  /// @throws dev.gantry.core.TransferException if a file or device fails
-  /// @throws dev.gantry.core.DeviceUnavailableException if DJL has no PyTorch engine, or no libtorch for it
+  /// @throws dev.gantry.core.TransferException if reading a file or copying to the device fails
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL has no PyTorch engine, or its
+  ///     libtorch cannot use the device
   public Model load(Device device, LoadOptions options) {
     MisuseException.requireGiven("device", device);
     MisuseException.requireGiven("options", options);
-    // Says in a line why there is no such engine.
+    // This throws an error of one line if DJL has no PyTorch engine.
     var _ = TorchArrays.defaultDevice();
     Model model = Model.newInstance(architecture(), device, "PyTorch");
     return Cleanup.orUndo(
@@ -227,12 +240,13 @@ public final class HubModel {
     return embedder(TextOptions.defaults());
   }
 
-  /// Loads the weights into a model that turns texts into vectors, as the folder says if sentence-transformers wrote
-  /// it; otherwise by the mean of the states of a text's tokens.
+  /// Loads the weights into an embedder, which turns texts into vectors. If sentence-transformers
+  /// wrote the folder, its files say how; otherwise a vector is the mean of the hidden states of
+  /// the text's tokens.
   ///
-  /// @return an embedder that owns the weights' memory until you close it
-  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder has no
-  ///     `tokenizer.json`, or a module that is not known
+  /// @return an embedder that owns the memory of the weights until you close it
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder
+  ///     has no `tokenizer.json`, or has a module of an unknown kind
   public TextEmbedder embedder(TextOptions options) {
     return TextEmbedder.open(this, MisuseException.requireGiven("options", options));
   }
@@ -242,10 +256,11 @@ public final class HubModel {
     return scorer(TextOptions.defaults());
   }
 
-  /// Loads the weights into a model that scores pairs of texts: a cross-encoder, such as a reranker.
+  /// Loads the weights into a scorer of pairs of texts: a cross-encoder, such as a reranker.
   ///
-  /// @return a scorer that owns the weights' memory until you close it
-  /// @throws dev.gantry.core.GantryException as [#embedder(TextOptions)]; also if the model classifies no sequences
+  /// @return a scorer that owns the memory of the weights until you close it
+  /// @throws dev.gantry.core.GantryException as [#embedder(TextOptions)]; also if the model is no
+  ///     sequence classifier
   public TextScorer scorer(TextOptions options) {
     return TextScorer.open(this, MisuseException.requireGiven("options", options));
   }
@@ -255,27 +270,31 @@ public final class HubModel {
     return classifier(TextOptions.defaults());
   }
 
-  /// Loads the weights into a model that gives texts labels with probabilities.
+  /// Loads the weights into a classifier, which gives each text a probability for every label.
   ///
-  /// @return a classifier that owns the weights' memory until you close it
+  /// @return a classifier that owns the memory of the weights until you close it
   /// @throws dev.gantry.core.GantryException as [#scorer(TextOptions)]
   public TextClassifier classifier(TextOptions options) {
     return TextClassifier.open(this, MisuseException.requireGiven("options", options));
   }
 
-  /// Opens a chat that takes the best tokens, with answers of 1,024 tokens at most.
+  /// Opens a chat that always takes the token of the highest score. An answer has at most 1,024
+  /// tokens.
   public Chat chat() {
     return chat(TextOptions.defaults(), TextGenerator.builder().optMaxTokens(1024).build());
   }
 
-  /// Loads the weights into a model that answers in conversations, by the folder's `tokenizer.json` and chat template.
+  /// Loads the weights into a model that answers in conversations. The folder's `tokenizer.json`
+  /// and chat template turn a conversation into tokens.
   ///
-  /// @param options where it computes, and in which type; the others do not count
-  /// @param generator chooses the tokens. Those that end a text by the folder's files end an answer, too
-  /// @param stops texts that end an answer, without being part of it
-  /// @return a chat that owns the weights' memory until you close it
-  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder has no
-  ///     `tokenizer.json` or chat template, or the model continues no texts
+  /// @param options the device and the type of the arithmetic; the other options are ignored
+  /// @param generator chooses the tokens; the folder's end tokens end an answer in addition to the
+  ///     generator's own
+  /// @param stops texts that end an answer and are not part of it
+  /// @return a chat that owns the memory of the weights until you close it
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder
+  ///     has no `tokenizer.json` or chat template, or the model is no language model that
+  ///     continues texts
   public Chat chat(TextOptions options, TextGenerator generator, String... stops) {
     MisuseException.requireGiven("options", options);
     MisuseException.requireGiven("generator", generator);
@@ -283,17 +302,18 @@ public final class HubModel {
         this, options, generator, Arrays.asList(MisuseException.requireGiven("stops", stops)));
   }
 
-  /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay
-  /// where they are and get new values. No prediction may run meanwhile.
+  /// Loads the folder's weights into a model that already has such a block. The block's arrays
+  /// keep their memory and get new values. No prediction may run meanwhile.
   ///
-  /// @throws MisuseException if the folder's `config.json` by now describes a block that computes otherwise. The
-  ///     model is as it was
-  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; if the tensors do not
-  ///     fit, the model is as it was
+  /// @throws MisuseException if the folder's present `config.json` describes a block that computes
+  ///     differently; the model is unchanged then
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; if the tensors do
+  ///     not fit the block, the model is unchanged
   public LoadReport refresh(Model model, LoadOptions options) {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("options", options);
-    // Read anew: the folder's files may have been replaced since this was made.
+    // The folder is read again, because its files may have been replaced since this instance was
+    // made.
     Architecture now = read(files, tower);
     if (!now.design().equals(BUILT.getOrDefault(model.getBlock(), architecture.design()))) {
       throw new MisuseException(
@@ -311,10 +331,10 @@ public final class HubModel {
     }
   }
 
-  /// Puts inputs into the order in which the block takes them. An input that may be left out and
-  /// stands before one that is given gets what leaving it out means: ones for a mask, else zeros.
+  /// Puts inputs into the order in which the block takes them. An optional input that is missing
+  /// before a given one is replaced by its default: ones for a mask, zeros for others.
   ///
-  /// @throws MisuseException if a name is not known, or an input is missing
+  /// @throws MisuseException if a name is unknown, or a required input is missing
   public NDList arranged(Map<String, NDArray> inputs) {
     MisuseException.requireGiven("inputs", inputs);
     List<String> known = inputs().stream().map(Input::name).toList();

@@ -10,16 +10,18 @@ import java.util.stream.Stream;
 
 /// Reads the rotary embedding of a `config.json`.
 ///
-/// New files have `rope_parameters`, older ones `rope_theta` and `rope_scaling`. If a file has both, they must say the
-/// same: versions of the library that writes them read one or the other.
+/// New files have `rope_parameters`, older files have `rope_theta` and `rope_scaling`. If a file
+/// has both, they must agree, because some versions of the library that writes the files read the
+/// former and some the latter.
 ///
-/// @param stretches the factors by which each wave is stretched besides, as a GGUF file has them
+/// @param stretches for each wave, a further factor that divides its frequency, as GGUF files
+///     store it
 record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
   private static final String ORIGINAL = "original_max_position_embeddings";
   private static final String SHARE = "partial_rotary_factor";
   private static final String HEADS = "num_attention_heads";
 
-  /// Returns the rotary embedding of all layers.
+  /// Returns the rotary embedding, which is the same for all layers.
   Rotation one() {
     Rotation read = read();
     if (facts.is("originalBeside")
@@ -55,9 +57,10 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return said.isEmpty() ? rotation(HubConfig.empty(), "theta") : said.getFirst();
   }
 
-  /// Returns the rotary embedding of layers of a kind. Old files speak of layers that see all tokens.
+  /// Returns the rotary embedding of the layers of a kind. Old files describe only that of layers
+  /// that see all tokens.
   ///
-  /// @param theta the fact that counts if the file says none
+  /// @param theta the name of the fact that holds the default of theta
   Rotation of(String kind, String theta) {
     HubConfig both = config.object("rope_parameters").orElseGet(HubConfig::empty);
     HubConfig old =
@@ -65,12 +68,13 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
             ? config.object("rope_scaling").orElseGet(HubConfig::empty)
             : HubConfig.empty();
     HubConfig said = both.object(kind).orElse(old);
-    // The reference looks for it in another place, where it is not.
+    // The reference ignores `truncate` in this object, so only its default is accepted.
     said.must("truncate", "true");
     return rotation(said, theta);
   }
 
-  /// The longest text: a rotary embedding that grows with texts makes longer ones possible.
+  /// Returns the length of the longest text in tokens. A dynamic rotary embedding allows texts
+  /// longer than the configuration says.
   int longestText() {
     return facts.text("rotary").equals("one")
             && read().kind() instanceof Rotation.Dynamic(double factor, double all)
@@ -82,7 +86,7 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return facts.whole("embedding.positions.longest");
   }
 
-  /// @param rope the object that describes it
+  /// @param rope the object that describes the rotary embedding
   private Rotation rotation(HubConfig rope, String theta) {
     double base = rope.positive("rope_theta", facts.number(theta));
     String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
@@ -120,13 +124,15 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return config.whole("max_position_embeddings", longest(), 1, Facts.MAX_POSITIONS);
   }
 
-  /// The longest text of the first training. The configuration's own key counts before that of the object within it.
+  /// Returns the longest text of the first training. The configuration's own key takes precedence
+  /// over that of the object `rope`.
   private int original(HubConfig rope) {
     int within = rope.whole(ORIGINAL, trained(), 1, Facts.MAX_POSITIONS);
     return originally().orElse(within);
   }
 
-  /// Returns the longest text of the first training, if the configuration itself has it.
+  /// Returns the longest text of the first training; empty if the configuration itself does not
+  /// have it.
   private OptionalInt originally() {
     return config.has(ORIGINAL)
         ? OptionalInt.of(config.whole(ORIGINAL, 1, Facts.MAX_POSITIONS))
@@ -178,7 +184,8 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1;
   }
 
-  /// The number of the wave that turns so many times in a text of the first training.
+  /// Returns the number of the wave that makes this many turns within a text of the first
+  /// training's length.
   private static double number(double base, int size, double original, double turns) {
     return size * Math.log(original / (turns * 2 * Math.PI)) / (2 * Math.log(base));
   }

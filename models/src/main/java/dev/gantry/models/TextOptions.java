@@ -9,7 +9,7 @@ import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// How a [TextEmbedder], [TextScorer] or [TextClassifier] computes. Immutable.
+/// The options of a [TextEmbedder], [TextScorer] or [TextClassifier]. Immutable.
 public final class TextOptions {
   private static final int MAX_TOKENS = 1 << 24;
 
@@ -41,18 +41,19 @@ public final class TextOptions {
     return device == null ? TorchArrays.defaultDevice() : device;
   }
 
-  /// @param partial whether tensors that no parameter needs stay in the files, such as those of a head
+  /// @param partial whether tensors that no parameter needs, such as those of a head, are left
+  ///     unread
   LoadOptions load(boolean partial) {
     return LoadOptions.builder().optCast(type).optPartial(partial).build();
   }
 
-  /// On the CPU, what a small batch computes stays in its caches.
+  /// On the CPU, the results of a small batch stay in the CPU's caches.
   int batchTokens() {
     int usual = device().isGpu() ? 16_384 : 1_024;
     return batchTokens == 0 ? usual : batchTokens;
   }
 
-  /// The most tokens of a text; 0 where the folder decides.
+  /// Returns the most tokens of a text; 0 if the folder's setting applies.
   int maxLength() {
     return maxLength;
   }
@@ -61,7 +62,7 @@ public final class TextOptions {
     return Optional.ofNullable(prompt);
   }
 
-  /// Makes [TextOptions]; nothing is required. For one thread.
+  /// Builds [TextOptions]. No option is required. Not thread-safe.
   public static final class Builder {
     private @Nullable Device device;
     private DataType type = DataType.FLOAT32;
@@ -71,43 +72,45 @@ public final class TextOptions {
 
     private Builder() {}
 
-    /// The device that computes; default: DJL's, which is the first GPU, or the CPU.
+    /// Sets the device that computes. The default is DJL's: the first GPU, or the CPU if there is
+    /// none.
     public Builder optDevice(Device chosen) {
       device = MisuseException.requireGiven("optDevice", chosen);
       return this;
     }
 
-    /// The type of the weights and of the arithmetic: FLOAT32 unless you say otherwise, or
-    /// FLOAT16 or BFLOAT16, which take half the memory. Steps behind the model, such as pooling,
-    /// are computed in FLOAT32.
+    /// Sets the type of the weights and of the arithmetic: FLOAT32 (the default), FLOAT16 or
+    /// BFLOAT16. The latter two take half the memory. Steps after the model, such as pooling, are
+    /// always computed in FLOAT32.
     public Builder optDtype(DataType chosen) {
       type = MisuseException.requireGiven("optDtype", chosen);
       return this;
     }
 
-    /// The most tokens that go through the model at once, with padding; 16,384 on a GPU and 1,024 on the CPU unless you say
-    /// otherwise. Memory grows with it. A single text may have more.
+    /// Sets the most tokens in one forward pass, padding included. The default is 16,384 on a GPU
+    /// and 1,024 on the CPU. Memory grows with this number. A single text may exceed it.
     public Builder optBatchTokens(int most) {
       MisuseException.requireRange("optBatchTokens", most, 1, MAX_TOKENS);
       batchTokens = most;
       return this;
     }
 
-    /// The most tokens of a text or pair, special ones included; what is longer is cut off. Default: what the folder says.
+    /// Sets the most tokens of a text or pair, special tokens included. Longer texts are cut off.
+    /// The default is the folder's setting.
     public Builder optMaxLength(int most) {
       MisuseException.requireRange("optMaxLength", most, 8, MAX_TOKENS);
       maxLength = most;
       return this;
     }
 
-    /// The name of the prompt that is put before each text, one of the folder's. Default: what the folder says. An empty name
-    /// stands for no prompt.
+    /// Sets the prompt that is put before each text, by its name among the folder's prompts. The
+    /// default is the folder's setting. An empty name stands for no prompt.
     public Builder optPrompt(String name) {
       prompt = MisuseException.requireGiven("optPrompt", name);
       return this;
     }
 
-    /// The options as they are set now.
+    /// Returns the options as they are set now.
     public TextOptions build() {
       return new TextOptions(this);
     }

@@ -7,8 +7,9 @@ import java.util.PrimitiveIterator;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// Continues one text again and again, as a conversation grows, and computes only what is new: the keys and values of the
-/// tokens at its beginning that it had before are kept. For one thread.
+/// Continues a growing text, such as a conversation. The session keeps the keys and values of
+/// earlier tokens, so each call computes only the tokens after the beginning that the text shares
+/// with the previous text. Not thread-safe.
 public final class TextSession implements AutoCloseable {
   private final TextGenerator generator;
   private final Decoding decoding;
@@ -19,7 +20,7 @@ public final class TextSession implements AutoCloseable {
     decoding = new Decoding(model, generator, new long[1]);
   }
 
-  /// The tokens that follow a text, as long as it is the latest.
+  /// The tokens that follow a text. The iterator ends when the session begins another text.
   private final class Tokens implements PrimitiveIterator.OfLong {
     private long next = Decoding.NONE;
 
@@ -43,15 +44,15 @@ public final class TextSession implements AutoCloseable {
     }
   }
 
-  /// How many tokens at the beginning of a text have been computed already.
+  /// Returns how many tokens at the beginning of a text are in the cache.
   public int known(long... text) {
     return decoding.known(text);
   }
 
   /// Continues a text, as [TextGenerator#generate(Model, long...)] does.
   ///
-  /// @param text the ids of all its tokens, those of earlier turns and answers included
-  /// @return the ids of those that follow
+  /// @param text the ids of all tokens of the text, including those of earlier prompts and answers
+  /// @return the ids of the tokens that follow
   /// @throws dev.gantry.core.MisuseException as [TextGenerator#generate(Model, long...)]
   public long[] generate(long... text) {
     PrimitiveIterator.OfLong tokens = tokens(text);
@@ -63,10 +64,11 @@ public final class TextSession implements AutoCloseable {
     return generated.build().toArray();
   }
 
-  /// Begins to continue a text. Each token is computed when it is asked for, so whoever asks no more ends it; so does the
-  /// next call of this or of `generate`. The listener of the generator does not hear of these tokens.
+  /// Begins to continue a text. The iterator computes each token when `next` is called, so a
+  /// caller may stop at any token. The next call of this method or of `generate` ends the
+  /// iterator. The generator's listener does not receive these tokens.
   ///
-  /// @param text the ids of all its tokens, those of earlier turns and answers included
+  /// @param text the ids of all tokens of the text, including those of earlier prompts and answers
   /// @throws dev.gantry.core.MisuseException as [TextGenerator#generate(Model, long...)]
   public PrimitiveIterator.OfLong tokens(long... text) {
     decoding.begin(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Models of known architectures in DJL's blocks: a folder of the hub, with `config.json` and
+/// Loads models of known architectures as DJL blocks: a folder of the hub, with `config.json` and
 /// safetensors, becomes a model that answers.
 ///
 /// [HubModel][dev.gantry.models.HubModel] reads the folder. Each block is one file that you can read

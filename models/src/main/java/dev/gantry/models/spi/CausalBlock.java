@@ -5,18 +5,20 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Block;
 import ai.djl.training.ParameterStore;
 
-/// A language model in which a token sees only those before it, so that it can continue a text.
+/// A language model in which each token sees only the tokens before it, so that the model can
+/// continue a text.
 public interface CausalBlock extends Block {
-  /// Runs one pass over new tokens, without gradients.
+  /// Runs one forward pass over new tokens, without gradients.
   ///
-  /// @param ids `[batch, new tokens]`, INT64: those that follow what the cache holds
-  /// @param cache holds the new tokens, too, afterwards
-  /// @return `[batch, vocabulary]`: the scores of what follows the last token
+  /// @param ids the ids of the tokens that follow those in the cache, `[batch, new tokens]`, INT64
+  /// @param cache the keys and values of the earlier tokens; the pass adds those of the new tokens
+  /// @return the scores of every token of the vocabulary to follow the last new token, `[batch,
+  ///     vocabulary]`
   NDArray nextScores(ParameterStore store, NDArray ids, KeyValueCache cache);
 
-  /// How many tokens it knows: their ids are from 0 to this, exclusive.
+  /// Returns the number of tokens in the vocabulary: ids are from 0 to this, exclusive.
   int vocabularySize();
 
-  /// The longest text, in tokens.
+  /// Returns the length of the longest text, in tokens.
   int maxPositions();
 }

@@ -13,12 +13,12 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The keys and values that a model's attention has computed for the tokens so far, so that the next
-/// token costs one position and not all of them. They are written in place, into arrays with room for more. For one text
-/// or one batch, and one thread.
+/// The keys and values that a model's attention has computed for the tokens so far. With them, a
+/// new token costs the computation of one position instead of all. They are written into
+/// preallocated arrays, in place. A cache serves one text, or one batch of texts. Not thread-safe.
 public final class KeyValueCache implements AutoCloseable {
-  /// The keys and values of one layer, `[batch, heads, capacity, head size]` each, of which the
-  /// first `length` tokens count.
+  /// The keys and values of one layer, `[batch, heads, capacity, head size]` each. The first
+  /// `length` tokens are filled.
   private static final class Layer {
     private NDArray keys;
     private NDArray values;
@@ -37,14 +37,14 @@ public final class KeyValueCache implements AutoCloseable {
   private long reserved = 64;
   private long expected;
 
-  /// An empty cache, whose arrays belong to a manager of its own below `parent`.
+  /// Makes an empty cache for one text. Its arrays belong to a submanager of `parent`.
   public KeyValueCache(NDManager parent) {
     this(parent, new long[1]);
   }
 
-  /// An empty cache of a batch.
+  /// Makes an empty cache for a batch of texts. Its arrays belong to a submanager of `parent`.
   ///
-  /// @param padding how many tokens before each text are none
+  /// @param padding for each text, how many padding tokens come before it
   public KeyValueCache(NDManager parent, long... padding) {
     manager = parent.newSubManager();
     this.padding = padding.clone();
@@ -52,13 +52,14 @@ public final class KeyValueCache implements AutoCloseable {
     starts = some ? manager.create(padding, new Shape(padding.length, 1)) : null;
   }
 
-  /// How many tokens it holds, padding included.
+  /// Returns how many tokens per text the cache holds, padding included.
   public long length() {
     return layers.isEmpty() ? 0 : layers.getFirst().length;
   }
 
-  /// How many tokens each text has so far, and thus the position of its next one; one number if that is the same for all.
-  /// It is below 0 while padding comes.
+  /// Returns how many tokens of each text the cache holds, without padding, which is the position
+  /// of the text's next token. If no text is padded, this is one number for all texts. A number
+  /// below 0 counts the padding tokens that are still to come.
   public long[] positions() {
     long length = length();
     return starts == null
@@ -66,22 +67,23 @@ public final class KeyValueCache implements AutoCloseable {
         : Arrays.stream(padding).map(count -> length - count).toArray();
   }
 
-  /// Says which of the first `all` tokens are some, `[batch, all]`.
+  /// Says which of the first `all` tokens are not padding, as booleans `[batch, all]`.
   ///
-  /// @return null if all are
+  /// @return null if no token is padding
   public @Nullable NDArray mask(NDManager pass, long all) {
     return starts == null
         ? null
         : pass.arange(0, (int) all, 1, starts.getDataType()).reshape(1, all).gte(starts);
   }
 
-  /// Makes room for so many tokens at once, instead of twice as many each time that the room is used up.
+  /// Sets the least capacity in tokens of the arrays. Without this, they begin with 64 tokens and
+  /// double when they are full.
   public void reserve(long tokens) {
     reserved = Math.max(reserved, tokens);
   }
 
-  /// Says how many tokens there will be when those that come now in pieces are all there: a rotary embedding may depend on
-  /// it.
+  /// Sets how many tokens there will be after the last piece of a prompt that is fed in pieces. A
+  /// rotary embedding may depend on this number.
   public void expect(long tokens) {
     expected = tokens;
   }
@@ -90,19 +92,19 @@ public final class KeyValueCache implements AutoCloseable {
     return expected;
   }
 
-  /// Forgets the tokens behind the first `length`.
+  /// Drops the tokens after the first `length`.
   ///
-  /// @throws MisuseException if it holds fewer
+  /// @throws MisuseException if the cache holds fewer than `length` tokens
   public void truncate(long length) {
     MisuseException.requireRange("length of a cache to keep", length, 0, length());
     layers.forEach(layer -> layer.length = Math.min(length, layer.length));
   }
 
-  /// Adds the keys and values of new tokens.
+  /// Appends the keys and values of new tokens.
   ///
-  /// @param layer layers come in their order, from 0
-  /// @param key `[batch, heads, new tokens, head size]`, as `value`
-  /// @return the keys and values of all tokens: views of the cache's arrays
+  /// @param layer the layer's number, from 0; layers must be appended in their order
+  /// @param key `[batch, heads, new tokens, head size]`; `value` has the same shape
+  /// @return the keys and the values of all tokens, as views of the cache's arrays
   public NDList append(int layer, NDArray key, NDArray value) {
     if (layer == layers.size()) {
       long room = Math.max(reserved, key.getShape().get(2));
@@ -135,21 +137,21 @@ public final class KeyValueCache implements AutoCloseable {
     }
   }
 
-  /// An array for `tokens` tokens of the type of `like`. A copy of a token that is repeated has any type, BFLOAT16
-  /// included, which DJL cannot create.
+  /// Allocates an array for `tokens` tokens of the type of `like`. It repeats one token of `like`,
+  /// because DJL cannot create an array of every type, such as BFLOAT16.
   private NDArray room(NDArray like, long tokens) {
     Shape shape = like.getShape();
     NDArray room =
         like.get(tokens(0, 1))
             .broadcast(shape.get(0), shape.get(1), tokens, shape.get(3))
             .duplicate();
-    // Neither the scope nor the manager of the pass shall close it.
+    // Neither the scope nor the manager of the pass may close the array.
     NDScope.unregister(room);
     room.attach(manager);
     return room;
   }
 
-  /// Frees the arrays.
+  /// Frees the arrays. Idempotent.
   @Override
   public void close() {
     manager.close();

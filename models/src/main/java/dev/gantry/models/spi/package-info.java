@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The interfaces that a block of your own implements, so that a generator of texts can use it.
+/// The interfaces that your own block implements so that
+/// [TextGenerator][dev.gantry.models.TextGenerator] can use it.
 @NullMarked
 package dev.gantry.models.spi;
 
