@@ -6,8 +6,8 @@ import dev.gantry.formats.Field;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The places of the fields in a shard with a number of samples: each field begins on the first page after
-/// the field before it.
+/// The offsets of the fields in a shard of some number of samples: each field begins on the first
+/// page after the field before it.
 ///
 /// @param offsets the offsets of the fields, in bytes
 /// @param bytes the size of the file

@@ -6,15 +6,16 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Puts copies one after the other. Rows that follow at equal distances become one copy. Not thread-safe.
+/// Collects copies in order. Rows that follow each other at equal distances become one copy. Not
+/// thread-safe.
 final class Copies {
   private final List<Copy2D> made = new ArrayList<>();
   private @Nullable Copy2D open;
 
   private Copies() {}
 
-  /// Returns the copies that bring the same bytes to the same places as a copy into memory and, after it,
-  /// copies out of this memory.
+  /// Returns the copies that replace two steps: a copy into intermediate memory, and then copies
+  /// out of this memory.
   static List<Copy2D> composed(Copy2D first, List<Copy2D> second) {
     Copies copies = new Copies();
     for (long row = 0; row < first.rows(); row++) {

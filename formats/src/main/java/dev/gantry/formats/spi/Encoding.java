@@ -16,7 +16,7 @@ public sealed interface Encoding {
   /// The elements lie as memory holds them. A load copies the extent as it is, by any transport.
   Encoding PLAIN = new Plain();
 
-  /// The encoding of [#PLAIN].
+  /// The type of [#PLAIN].
   record Plain() implements Encoding {}
 
   /// Element `(i, j, …)` lies `i * strides[0] + j * strides[1] + …` elements from the extent's start. The
@@ -34,12 +34,12 @@ public sealed interface Encoding {
       }
     }
 
-    /// Dense, with the last axis running fastest.
+    /// Makes the encoding of dense elements whose last axis runs fastest.
     public static Strided rowMajor(TensorShape shape, ByteOrder order) {
       return dense(shape, order, axis -> shape.rank() - 1 - axis);
     }
 
-    /// Dense, with the first axis running fastest: Fortran's order.
+    /// Makes the encoding of dense elements whose first axis runs fastest, as in Fortran.
     public static Strided columnMajor(TensorShape shape, ByteOrder order) {
       return dense(shape, order, axis -> axis);
     }
@@ -92,8 +92,8 @@ public sealed interface Encoding {
     }
   }
 
-  /// The tensor lies in several places, maybe of several files, such as the shards that as many ranks have
-  /// saved.
+  /// The tensor's bytes lie in several extents, possibly of several files, such as shards of
+  /// which each rank has saved one.
   ///
   /// @param parts rows of bytes that together fill the tensor, each byte once
   record Joined(List<Part> parts) implements Encoding {
@@ -136,8 +136,9 @@ public sealed interface Encoding {
   /// @param formula the value of an element by its indexes in the whole tensor
   /// @param inputs what the formula loads
   /// @param parameters the formula's parameters
-  /// @param rowAxis the tensor's axis whose indexes are the formula's rows: the axes before it together are
-  ///     its matrices, and those behind it its columns. -1 if all axes are columns. Mostly the last axis but one
+  /// @param rowAxis the tensor's axis whose indexes are the formula's rows: the axes before it
+  ///     together are its matrices, and those behind it its columns. -1 if all axes are columns.
+  ///     It is mostly the last axis but one
   /// @param first the matrix, row and column of this tensor's first element in the whole tensor
   record Quantised(
       String layout,
@@ -155,7 +156,7 @@ public sealed interface Encoding {
       first = List.copyOf(first);
     }
 
-    /// The layout of a whole tensor.
+    /// Makes the encoding of a whole tensor, which begins at index 0 of each axis.
     public Quantised(
         String layout,
         Formula formula,

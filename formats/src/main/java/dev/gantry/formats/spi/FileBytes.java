@@ -24,7 +24,8 @@ public final class FileBytes implements AutoCloseable {
   /// The size of a window on a remote file: smaller requests take hardly less time.
   private static final int REMOTE_WINDOW_BYTES = 1 << 20;
 
-  /// How many windows are kept: an archive's directory and headers lie in several places.
+  /// How many windows are kept. An archive's directory and headers lie at several offsets, so one
+  /// window would not do.
   private static final int WINDOWS = 4;
 
   private final GantrySession session;
@@ -32,12 +33,12 @@ public final class FileBytes implements AutoCloseable {
   private final int windowBytes;
   private final Arena arena = Arena.ofShared();
 
-  /// The number of the window that each place holds; -1 if it holds none.
+  /// The number of the window that each buffer holds; -1 if the buffer holds no window.
   private final long[] numbers = {-1, -1, -1, -1};
 
   private final @Nullable MemorySegment[] windows = new MemorySegment[WINDOWS];
 
-  /// The place that the next window takes.
+  /// The index of the buffer that takes the next window.
   private int next;
 
   private FileBytes(GantrySession session, SourceFile file) {

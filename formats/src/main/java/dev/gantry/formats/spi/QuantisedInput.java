@@ -10,15 +10,17 @@ import org.jspecify.annotations.Nullable;
 /// A stored tensor that a quantised tensor's formula loads elements of. Immutable.
 ///
 /// @param tensor a plain tensor or a part of one, of at most three axes
-/// @param axes for each of its axes, how the formula indexes it
+/// @param axes how the formula indexes each of the tensor's axes
 public record QuantisedInput(StoredTensor tensor, List<Axis> axes) {
-  /// How a formula indexes an axis: with its own index along an axis, times `times`, divided by `by`. A part of a tensor
-  /// then needs a part of the input.
+  /// Says how a formula indexes an axis of the input: by the formula's index along the axis `of`,
+  /// times `times`, divided by `by`. Because of this rule, a part of the quantised tensor needs
+  /// only a part of the input.
   ///
-  /// @param of null if any part of the tensor needs the whole axis
+  /// @param of the formula's axis; null if any part of the quantised tensor needs the input's
+  ///     whole axis
   /// @param from the index in the whole input at which this input begins
   public record Axis(Formula.@Nullable Axis of, long times, long by, long from) {
-    /// An axis that is always needed whole.
+    /// An axis of which any part of the quantised tensor needs the whole.
     public static final Axis WHOLE = new Axis(null, 1, 1, 0);
 
     public static Axis of(Formula.Axis of, long by) {
@@ -29,7 +31,7 @@ public record QuantisedInput(StoredTensor tensor, List<Axis> axes) {
       return of(of, 1);
     }
 
-    /// An axis of words in which numbers of some bits follow each other.
+    /// Returns the axis of an input whose elements are words that hold several packed numbers.
     ///
     /// @param wordBits how many bits an element of the axis has
     public static Axis packed(Formula.Axis of, int bits, int wordBits) {
@@ -55,9 +57,10 @@ public record QuantisedInput(StoredTensor tensor, List<Axis> axes) {
     return new QuantisedInput(tensor, List.of(axes));
   }
 
-  /// Returns the part that some indexes of the quantised tensor need.
+  /// Returns the part of this input that some indexes of the quantised tensor need.
   ///
-  /// @param spans along one of its axes, in the whole tensor
+  /// @param spans the ranges of indexes along one of the quantised tensor's axes, in the whole
+  ///     tensor
   QuantisedInput slice(Formula.Axis of, List<StoredTensor.Span> spans) {
     QuantisedInput part = this;
     for (int i = 0; i < axes.size(); i++) {
@@ -83,7 +86,7 @@ public record QuantisedInput(StoredTensor tensor, List<Axis> axes) {
       wanted.add(new StoredTensor.Span(first, Math.min(end, tensor.shape().dimension(number))));
     }
     List<Axis> cut = new ArrayList<>(axes);
-    // The parts of a fused tensor are counted on from 0.
+    // The parts of a fused tensor become one input, whose indexes begin at 0.
     long from = spans.size() > 1 ? 0 : axis.from() + wanted.getFirst().from();
     cut.set(number, new Axis(axis.of(), axis.times(), axis.by(), from));
     return new QuantisedInput(tensor.slice(number, wanted), cut);

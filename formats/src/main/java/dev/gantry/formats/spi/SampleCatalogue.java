@@ -67,7 +67,7 @@ public interface SampleCatalogue extends AutoCloseable {
   @Override
   default void close() {}
 
-  /// Receives the places of values.
+  /// Receives the files and offsets of values.
   @FunctionalInterface
   interface PieceSink {
     /// @param offset the first value's offset in bytes from the start of the file

@@ -14,8 +14,8 @@ import java.util.OptionalLong;
 
 /// A tensor as its file describes it. Immutable.
 ///
-/// @param extent the place of the tensor's bytes in its file; of a tensor that lies in several places, the
-///     first
+/// @param extent the extent of the tensor's bytes in its file; if they lie in several extents,
+///     the first one
 /// @param encoding how the elements lie in the extent
 public record StoredTensor(
     String name, DType dtype, TensorShape shape, Extent extent, Encoding encoding) {

@@ -15,10 +15,10 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.zip.CRC32;
 
-/// The tensors of all data files of some weights, and the places of their bytes.
+/// The tensors of all data files of some weights, with the extents of their bytes.
 ///
-/// A format reads only headers to make one, and keeps nothing open. Immutable and safe for use by
-/// several threads.
+/// A format reads only headers to make a catalogue, and keeps no file open. Immutable and safe
+/// for use by several threads.
 public final class WeightsCatalogue {
   private final String format;
   private final List<Location> files;

@@ -31,8 +31,8 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// [#commit] gives the file its name when it is whole and on the disk. Until the commit, an old
-/// file of that name is unchanged; so it is if the writer is closed without a commit. The writer
+/// [#commit] gives the file its name when it is whole and on the disk. An old file of that name
+/// is unchanged before the commit, and stays if the writer is closed without a commit. The writer
 /// takes a quarter of a MiB, however long the records are. Not thread-safe.
 public final class TfRecordWriter implements AutoCloseable {
   private static final int STEP_BYTES = 64 << 10;

@@ -59,7 +59,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
         : Optional.empty();
   }
 
-  /// Whether the folder of a file has a checkpoint's name.
+  /// Whether the folder that holds a file has a checkpoint's name.
   static boolean hasName(Location file) {
     return StoreFolder.isCheckpoint(folderName(file).toString());
   }

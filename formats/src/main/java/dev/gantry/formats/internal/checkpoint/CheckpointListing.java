@@ -174,7 +174,7 @@ public record CheckpointListing(
     return latestWhole();
   }
 
-  /// Logs a warning for each damaged checkpoint, for callers that go on without it.
+  /// Logs a warning for each damaged checkpoint, for callers that ignore damaged checkpoints.
   public CheckpointListing warned() {
     damaged().forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
     return this;

@@ -132,7 +132,7 @@ public final class CheckpointStore implements AutoCloseable {
     return copies.flatMap(RemoteFolder::last);
   }
 
-  /// The last saved checkpoint of the folder, and that of the other store.
+  /// Returns the last saved checkpoint of the folder, and the last saved one of the other store.
   private Stream<CheckpointFolder> lasts() {
     return Stream.concat(checkpoints.reversed().stream().limit(1), lastThere().stream());
   }
@@ -224,7 +224,8 @@ public final class CheckpointStore implements AutoCloseable {
     return SavePlan.of(checkpoint, next.sequence(), next.history(), fileBytes);
   }
 
-  /// Lays out a checkpoint's files for their sizes alone; takes no save's number.
+  /// Lays out a checkpoint's files, for callers that need only their sizes; no sequence number is
+  /// used up.
   List<NewFile> layout(UnsavedCheckpoint checkpoint) {
     return SavePlan.of(checkpoint, 0, SaveHistory.NONE, fileBytes).files();
   }
@@ -267,8 +268,8 @@ public final class CheckpointStore implements AutoCloseable {
     return saved;
   }
 
-  /// Adds a checkpoint, in place of one that had the same folder, such as a save that failed after its
-  /// manifest.
+  /// Adds a checkpoint. It replaces a checkpoint that had the same folder, such as a save that
+  /// failed after its manifest was written.
   private void add(CheckpointFolder checkpoint) {
     checkpoints.removeIf(one -> one.isAt(checkpoint.folder()));
     checkpoints.add(checkpoint);
@@ -368,7 +369,8 @@ public final class CheckpointStore implements AutoCloseable {
     return copies.flatMap(there -> there.copyOf(checkpoint)).isPresent();
   }
 
-  /// Whether the other store has a checkpoint that was saved before one of the folder.
+  /// Whether the other store has a checkpoint that was saved before the given checkpoint of the
+  /// folder.
   public boolean hasEarlier(Path checkpoint) {
     return copies.filter(there -> there.hasEarlier(checkpoint)).isPresent();
   }
@@ -393,10 +395,11 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Copies the checkpoint that was saved last from the other store, unless the folder has it, or one that
-  /// was saved later.
+  /// Copies the checkpoint that was saved last from the other store, unless the folder has this
+  /// checkpoint or a later one.
   ///
-  /// @param fallBack whether to log a warning and take the checkpoint before it where the copy is damaged
+  /// @param fallBack whether to log a warning and take the checkpoint before it if the copy is
+  ///     damaged
   /// @throws MalformedFileException if the copy is damaged; with `fallBack`, if all copies are, and the
   ///     folder has no checkpoint
   /// @throws TransferException if the other store or the disk fails
@@ -404,8 +407,8 @@ public final class CheckpointStore implements AutoCloseable {
     copies.flatMap(there -> there.fetchBefore(Long.MAX_VALUE, fallBack)).ifPresent(this::add);
   }
 
-  /// Fetches as [#fetchLatest] does, among the checkpoints that were saved before a damaged one that has no
-  /// copy.
+  /// Fetches a checkpoint as [#fetchLatest] does, but only one that was saved before a damaged
+  /// checkpoint that has no copy.
   public synchronized void fetchBefore(Path damaged) {
     checkpoints.stream()
         .filter(one -> one.isAt(damaged))
@@ -414,8 +417,8 @@ public final class CheckpointStore implements AutoCloseable {
         .ifPresent(this::add);
   }
 
-  /// Fetches the copy of a step's checkpoint, unless the folder has one of this step; throws as
-  /// [#fetchLatest] does.
+  /// Fetches the copy of a step's checkpoint, unless the folder has a checkpoint of this step;
+  /// throws as [#fetchLatest] does.
   public synchronized void fetch(long step) {
     copies.flatMap(there -> there.fetchStep(step)).ifPresent(this::add);
   }

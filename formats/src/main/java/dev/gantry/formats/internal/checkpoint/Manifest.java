@@ -60,8 +60,8 @@ public record Manifest(
 
   /// A file of a checkpoint.
   ///
-  /// @param name in the checkpoint's folder
-  /// @param size in bytes
+  /// @param name the file's name in the checkpoint's folder
+  /// @param size the file's size in bytes
   /// @param crc32c the CRC32C of the whole file
   /// @param tensors the CRC32C of each tensor's bytes, by name, in the order of the file; empty for
   ///     an index
@@ -72,8 +72,9 @@ public record Manifest(
     }
   }
 
-  /// Returns the small part of this manifest, which is kept for every checkpoint of a folder: without the texts, and
-  /// without the files, since the tensors' checksums would take megabytes each.
+  /// Returns the small part of this manifest, which is kept for every checkpoint of a folder. It
+  /// lacks the texts and the files, since the tensors' checksums would take megabytes for each
+  /// checkpoint.
   Manifest head() {
     return new Manifest(
         step,
@@ -109,8 +110,8 @@ public record Manifest(
     }
   }
 
-  /// Tells the save's number of a damaged manifest, as [ManifestParser#sequence] does; empty also if it is
-  /// too long, or no file.
+  /// Returns the save's number of a damaged manifest, as [ManifestParser#sequence] does; empty
+  /// also if the manifest is too long or is no regular file.
   static OptionalLong sequence(Session session, Path file, long step) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).sequence(step);

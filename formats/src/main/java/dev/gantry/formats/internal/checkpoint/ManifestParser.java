@@ -30,8 +30,8 @@ final class ManifestParser {
   private int ownChecksum;
   private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
-  /// @param withFiles whether the files' entries are parsed and kept; else only the checksum of all bytes
-  ///     covers them
+  /// @param withFiles whether to parse and keep the files' entries; if not, only the checksum of
+  ///     all bytes covers them
   /// @throws MalformedFileException of kind `manifest-too-large`
   ManifestParser(FileBytes bytes, boolean withFiles) {
     this.bytes = bytes;
@@ -234,7 +234,8 @@ final class ManifestParser {
     return Integer.parseUnsignedInt(text, 16);
   }
 
-  /// Reads a name that can only mean a file beside the manifest.
+  /// Reads a file's name, and refuses a name that could mean a file outside the manifest's
+  /// folder.
   private String fileName() {
     String name = string("file-name");
     if (name.contains("/")

@@ -21,8 +21,8 @@ final class ManifestWriter {
     return sealed(withoutChecksum(manifest));
   }
 
-  /// Writes the checksum over its placeholder, which is the first in the text, before any text of the
-  /// user's.
+  /// Writes the checksum over its placeholder. The placeholder is the first match in the
+  /// manifest, since it comes before any text of the user's.
   static byte[] sealed(byte[] bytes) {
     String sum = HexFormat.of().toHexDigits(Crc32c.of(MemorySegment.ofArray(bytes)));
     int at = new String(bytes, StandardCharsets.ISO_8859_1).indexOf(Manifest.NO_CHECKSUM);

@@ -54,8 +54,9 @@ final class RemoteFolder {
   private final String name;
   private final RemoteScan scan;
 
-  /// The checkpoints of the local folder, a list that the [CheckpointStore] changes under its lock. The store calls
-  /// what fetches under that lock, and adds what was fetched to the list.
+  /// The checkpoints of the local folder. The [CheckpointStore] changes this list under its lock;
+  /// it calls the fetching methods under that lock, too, and adds each fetched checkpoint to the
+  /// list.
   private final List<CheckpointFolder> here;
 
   /// The complete copies in the order of their saves; guarded by this.
@@ -76,8 +77,8 @@ final class RemoteFolder {
     this.scan = new RemoteScan(session, store, location, local.root());
   }
 
-  /// Takes a folder for this saver, and removes what unfinished uploads have left there, but for those of checkpoints that
-  /// this saver will copy.
+  /// Takes a folder for this saver, and removes the files of unfinished uploads, except those of
+  /// checkpoints that this saver will upload.
   ///
   /// @param here the checkpoints of the local folder
   /// @param name the saver's name, 16 hexadecimal digits
@@ -115,8 +116,8 @@ final class RemoteFolder {
     return folder;
   }
 
-  /// Uploads this saver's name, by way of a local file, since a store's upload takes files only; the local
-  /// file stays.
+  /// Uploads this saver's name. It writes the name to a local file first, since a store uploads
+  /// only files; the local file stays.
   private void take() {
     Path file = local.root().resolve("." + SAVER);
     byte[] text = name.getBytes(StandardCharsets.UTF_8);
@@ -125,7 +126,7 @@ final class RemoteFolder {
     store.upload(file, scan.at(SAVER));
   }
 
-  /// @param resumed the names of copies that this saver will go on with
+  /// @param resumed the names of copies whose upload this saver will continue
   private void removeLeftovers(Set<String> resumed) {
     SequencedMap<String, Map<String, Long>> unfinished = scan.folders();
     unfinished.values().removeIf(sizes -> sizes.containsKey(StoreFolder.MANIFEST));
@@ -169,9 +170,10 @@ final class RemoteFolder {
     return checkpoints().reversed().stream().findFirst();
   }
 
-  /// Finds the copy of a local checkpoint: the copy of the same save, if the local manifest can be read;
-  /// else the copy with its step and number; else, where the number cannot be told, the last copy of its
-  /// step that is of no other checkpoint of the local folder.
+  /// Finds the copy of a local checkpoint. If the local manifest can be read, this is the copy of
+  /// the same save. Otherwise it is the copy with the same step and number; if the number is not
+  /// known either, it is the last copy of the step that belongs to no other checkpoint of the
+  /// local folder.
   Optional<CheckpointFolder> copyOf(Path folder) {
     OptionalLong step = StoreFolder.step(folder);
     OptionalLong sequence = OptionalLong.empty();
@@ -184,7 +186,7 @@ final class RemoteFolder {
         sequence = Manifest.sequence(session, manifest, step.getAsLong());
       }
     } catch (TransferException _) {
-      // The manifest cannot be read, so only the folder's name says what it is.
+      // The manifest cannot be read, so only the folder's name identifies the checkpoint.
     }
     OptionalLong number = sequence;
     return checkpoints().reversed().stream()
@@ -205,7 +207,7 @@ final class RemoteFolder {
             one -> checkpoints().stream().anyMatch(there -> there.sequence() < one.sequence()));
   }
 
-  /// @return the fetched copy; empty where the folder has the same save in another place
+  /// @return the fetched copy; empty if the local folder has the same save under another name
   Optional<CheckpointFolder> fetchCopyOf(Path damaged) {
     CheckpointFolder copy = copyOf(damaged).orElseThrow();
     boolean isHere =
@@ -226,8 +228,8 @@ final class RemoteFolder {
     return fetch(one -> one.step() == step, (_, _) -> true, false);
   }
 
-  /// @param serves whether a checkpoint in the folder makes a copy in the other store needless; both match
-  ///     `wanted`
+  /// @param serves whether a checkpoint in the folder makes it needless to fetch a copy from the
+  ///     other store; both match `wanted`
   private Optional<CheckpointFolder> fetch(
       Predicate<CheckpointFolder> wanted,
       BiPredicate<CheckpointFolder, CheckpointFolder> serves,
@@ -266,7 +268,8 @@ final class RemoteFolder {
     }
   }
 
-  /// Copies a checkpoint to the store, without what an earlier process has copied of it, and removes the copies that the retention does not keep.
+  /// Uploads a checkpoint to the store, except the files that an earlier process has uploaded,
+  /// and removes the copies that the retention does not keep.
   ///
   /// @throws MalformedFileException if the checkpoint is damaged on the disk
   /// @throws TransferException if a file cannot be read, the store fails, or another saver has taken the

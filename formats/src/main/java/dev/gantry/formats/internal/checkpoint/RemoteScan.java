@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 record RemoteScan(GantrySession session, WritableStore store, Location.Remote location, Path root) {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteScan.class);
 
-  /// Looks at a folder that is a copy of no local one.
+  /// Makes a scan of a folder in another store that no local folder was copied to.
   ///
   /// @throws dev.gantry.core.MisuseException if no store serves the location, or the store cannot list files
   static RemoteScan of(GantrySession session, Location.Remote folder) {
@@ -35,7 +35,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return Folder.child(location, name);
   }
 
-  /// The sizes of the files of each checkpoint, whole or not.
+  /// Returns the sizes of the files of each checkpoint, complete or not.
   SequencedMap<String, Map<String, Long>> folders() {
     SequencedMap<String, Map<String, Long>> folders = new TreeMap<>();
     for (WritableStore.Entry entry : store.below(location)) {
@@ -66,7 +66,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
   ///
   /// @throws TransferException if the store does not answer, or refuses access
   CheckpointListing listing() {
-    // Manifests that were read stay as they are.
+    // Uploaded manifests never change, so each is read once.
     SequencedMap<String, CheckpointFolder> known = new TreeMap<>();
     SequencedMap<String, CheckpointListing.Damaged> damaged = new TreeMap<>();
     return CheckpointListing.settled(
@@ -105,7 +105,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return new CheckpointFolder(session, root.resolve(folder), at, manifest.head());
   }
 
-  /// Removes a checkpoint, its manifest first. Files that no saver names stay.
+  /// Removes a checkpoint, its manifest first. Files with names that no saver gives stay.
   ///
   /// @param removed runs when the manifest is gone
   void remove(CheckpointFolder checkpoint, Runnable removed) {
@@ -119,7 +119,8 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     }
   }
 
-  /// Refuses a checkpoint that lacks a file of its manifest, or has one of another size.
+  /// Refuses a checkpoint that lacks a file of its manifest, or has such a file with another
+  /// size.
   ///
   /// @param sizes the sizes of the folder's files by name
   private void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {

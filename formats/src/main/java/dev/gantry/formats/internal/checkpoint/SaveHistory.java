@@ -9,9 +9,9 @@ import java.util.SequencedMap;
 /// The saves from which a checkpoint's training was continued. Two savers that continue from the
 /// same checkpoint give their saves the same numbers, but their histories differ. Immutable.
 ///
-/// @param saves each saver's last save, by the saver's name, oldest first. The last entry is the checkpoint
-///     itself; the entry before it is the save from which its saver went on. Empty in manifests without a
-///     history
+/// @param saves each saver's last save, by the saver's name, oldest first. The last entry is the
+///     checkpoint itself; the entry before it is the save from which its saver continued. Empty
+///     for manifests without a history
 record SaveHistory(SequencedMap<String, Long> saves) {
   static final SaveHistory NONE = new SaveHistory(new LinkedHashMap<>());
 

@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /// @param groups the files of each group
 record SavePlan(
     long sequence, SaveHistory history, UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
-  /// Stands for a folder where only the files' names matter.
+  /// A placeholder for the folder, used while only the files' names matter.
   private static final Path NO_FOLDER = Path.of("");
 
   SavePlan {
@@ -98,8 +98,8 @@ record SavePlan(
         entries);
   }
 
-  /// @param tensors the tensors of each data file, in the order of its parts after the header; other files
-  ///     have none
+  /// @param tensors the tensors of each data file, in the order of the file's parts after the
+  ///     header; other files have no tensors
   private static FileEntry entry(
       WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
     String name = file.file().getFileName().toString();

@@ -77,8 +77,8 @@ public final class SaveQueue implements AutoCloseable {
     return Executors.newSingleThreadExecutor(Thread.ofPlatform().name(name).daemon().factory());
   }
 
-  /// Takes a snapshot's memory in the background, so that the first save need not wait for it. A failure is
-  /// only logged: the save tries again.
+  /// Allocates a snapshot's memory in the background, so that the first save need not wait for
+  /// it. A failure is only logged, since the save tries again.
   ///
   /// @param checkpoint has tensors of the sizes that will be saved; it is not used after this returns
   /// @return completes when the memory is there, or cannot be had
@@ -129,13 +129,13 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
-  /// Gives back what a save has taken, after `failure`.
+  /// Returns a save's snapshot memory and its place among the admitted saves after `failure`.
   private void giveBack(SnapshotMemory.Reserved reserved, Throwable failure) {
     Cleanup.after(failure, SnapshotMemory.Reserved::giveBack, reserved);
     room.release();
   }
 
-  /// A save whose snapshot is taken while the training goes on.
+  /// A save whose snapshot is taken while the training continues.
   ///
   /// @param saved the save's outcome or its failure
   /// @param copied completes when the tensors may change; it never fails
@@ -199,7 +199,7 @@ public final class SaveQueue implements AutoCloseable {
 
   /// A save that was admitted.
   ///
-  /// @param memory the snapshot's memory; empty if there is none left
+  /// @param memory the snapshot's memory; empty if there was too little memory for a snapshot
   private record Entered(SavePlan plan, Optional<SnapshotMemory.Reserved> memory) {}
 
   private Entered reserve(UnsavedCheckpoint checkpoint) {

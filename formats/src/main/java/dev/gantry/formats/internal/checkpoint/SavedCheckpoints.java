@@ -14,10 +14,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// The checkpoints at a location of any store, for a person who looks after them: those of a folder, or the
-/// one whose folder it is.
+/// The checkpoints at a location of any store, for tools that inspect and prune them. The
+/// location is a folder of checkpoints, or the folder of one checkpoint.
 public record SavedCheckpoints(GantrySession session, Location location) {
-  /// The checkpoint whose folder this is, whatever the folder's name; empty if it has no manifest.
+  /// Returns the checkpoint whose folder this location is, whatever the folder's name; empty if
+  /// the folder has no manifest.
   ///
   /// @throws MalformedFileException if the folder has a checkpoint's name, and its manifest is damaged
   public Optional<CheckpointFolder> single() {
@@ -38,8 +39,8 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     }
   }
 
-  /// The checkpoint whose folder this is; empty for a file, and in another store for a folder that has no
-  /// checkpoint's name.
+  /// Returns the checkpoint whose folder this location is; empty for a file. In another store, it
+  /// is also empty for a folder without a checkpoint's name.
   ///
   /// @throws MalformedFileException as [#single]
   public Optional<CheckpointFolder> named() {
@@ -52,7 +53,7 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     return folder ? single() : Optional.empty();
   }
 
-  /// Lists the checkpoints of the folder, or the one whose folder it is.
+  /// Lists the checkpoints of the folder, or the one checkpoint whose folder this location is.
   ///
   /// @throws MisuseException if this is a local file, or a store that cannot list files
   /// @throws dev.gantry.core.TransferException if there is no such folder, or a manifest cannot be read
@@ -76,10 +77,11 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     };
   }
 
-  /// The checkpoints that a retention does not keep. A checkpoint that lacks a file, or has a file
-  /// of another size, is ignored: it is neither counted by the retention nor removed.
+  /// Returns the checkpoints that a retention does not keep. A checkpoint that lacks a file, or
+  /// has a file of another size, is ignored: the retention does not count it, and it is not
+  /// removed.
   ///
-  /// @param saves of one folder
+  /// @param saves the checkpoints of one folder
   public static List<CheckpointFolder> surplus(List<CheckpointFolder> saves, Retention retention) {
     return retention.surplus(saves.stream().filter(CheckpointFolder::isWhole).toList());
   }

@@ -53,7 +53,8 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
       try {
         return chosen.map(open);
       } catch (MalformedFileException | TransferException failed) {
-        // The checkpoint may have been removed since it was listed: then another one is chosen now.
+        // The checkpoint may have been removed since it was listed. In this case the choice is
+        // now another one.
         Optional<CheckpointFolder> now = choice.get();
         if (now.equals(chosen)) {
           throw failed;
