@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Lays out the memory into which a batch's records are decoded: field after field, each with its samples
-/// end to end, and with room for the largest values. Immutable.
+/// The layout of the memory into which a batch's records are decoded. The fields follow each
+/// other; each has its samples end to end, with space for the largest values. Immutable.
 public final class DecodedLayout {
   /// Fields begin at multiples of this many bytes, which suits a GPU's reads.
   private static final int ALIGNMENT_BYTES = 256;
@@ -59,7 +59,8 @@ public final class DecodedLayout {
     return bytes;
   }
 
-  /// Returns each feature's row length in units, for [#views]; 0 for rows as long as the batch's longest.
+  /// Returns each feature's row length in units, for [#views]. The length is 0 for a feature
+  /// whose rows become as long as the batch's longest; [ExampleDecoder#extend] lengthens it.
   public long[] rows() {
     return features.stream()
         .mapToLong(feature -> feature.toLongest() ? 0 : feature.most())

@@ -10,11 +10,12 @@ import java.nio.ByteOrder;
 import java.util.List;
 import java.util.function.ToIntFunction;
 
-/// Writes the features of records to their places in a batch.
+/// Decodes the features of records into a batch's memory.
 ///
-/// A record that does not fit the features' specifications is a [MalformedFileException] of these kinds:
-/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`, `undecodable`. Not thread-safe: each thread needs its
-/// own.
+/// If a record does not fit the features' specifications, the decoder throws a
+/// [MalformedFileException] of one of these kinds: `invalid-proto`, `missing-feature`,
+/// `wrong-kind`, `wrong-length`, `undecodable`. Not thread-safe: each thread needs its own
+/// decoder.
 public final class ExampleDecoder {
   static final String INVALID_PROTO = "invalid-proto";
   static final String MISSING_FEATURE = "missing-feature";
@@ -22,7 +23,7 @@ public final class ExampleDecoder {
   static final String WRONG_LENGTH = "wrong-length";
   static final String UNDECODABLE = "undecodable";
 
-  /// The number of no feature.
+  /// Stands for no feature where a feature's number is expected.
   static final int NONE = -1;
 
   private static final ValueLayout.OfLong LENGTH =
@@ -32,7 +33,8 @@ public final class ExampleDecoder {
   private final long epoch;
   private final ExampleReader reader;
 
-  /// @param epoch chooses, with a record's place, the seed for the decoders of its strings
+  /// @param epoch the epoch's number; it and a record's file and number give the seed for
+  ///     decoding the record's strings
   ExampleDecoder(List<FeatureLayout> features, long epoch) {
     this(features, epoch, ExampleReader.decoding(features));
   }
@@ -43,8 +45,8 @@ public final class ExampleDecoder {
     this.reader = reader;
   }
 
-  /// Lengthens the rows of features that are padded to the batch's longest, so that they hold a record's
-  /// values.
+  /// Lengthens the rows of features that are padded to the batch's longest value, so that they
+  /// hold a record's values.
   ///
   /// @param rows each feature's row length in units, which this changes
   public void extend(RawRecord record, long[] rows) {
@@ -66,11 +68,11 @@ public final class ExampleDecoder {
     write(record, batch, layout, rows, sample, NONE);
   }
 
-  /// Writes a record's features but one, which is in the batch already. The record's memory may have other bytes in its
-  /// place.
+  /// Writes all features of a record except one, whose value has been read into the batch
+  /// already. In the record's memory, any bytes may lie at that value's offset.
   ///
-  /// @param except chooses that feature when the values have been found; [#NONE] if other bytes were taken for the
-  ///     record's
+  /// @param except chooses the feature to leave out, when the values have been found; [#NONE] if
+  ///     the bytes read into the batch were not that feature's
   /// @return false if no feature was chosen; nothing is written then
   boolean decodeAround(
       RawRecord record,
@@ -82,7 +84,7 @@ public final class ExampleDecoder {
     try {
       reader.read(record);
     } catch (MalformedFileException _) {
-      // Probably other bytes were taken for the record's.
+      // The record is probably intact, but a part of its message was read elsewhere.
       return false;
     }
     int feature = except.applyAsInt(reader);
@@ -98,7 +100,7 @@ public final class ExampleDecoder {
     return reader;
   }
 
-  /// @param except a feature that is left out, or [#NONE]
+  /// @param except a feature to leave out, or [#NONE]
   private void write(
       RawRecord record,
       MemorySegment batch,
@@ -144,8 +146,8 @@ public final class ExampleDecoder {
             () -> where.fault(MISSING_FEATURE, "feature '" + feature.name() + "' is not there"));
   }
 
-  /// How many units of a feature a record has; -1 if it lacks a feature of a fixed length, 0 if it lacks
-  /// any other.
+  /// Returns how many units of a feature a record has. If the record lacks the feature, this is
+  /// -1 for a feature of a fixed length, and 0 for any other feature.
   private long units(int number, RawRecord where) {
     FeatureLayout feature = features.get(number);
     long units;
@@ -226,7 +228,7 @@ public final class ExampleDecoder {
     return where.fault(kind, "feature '" + feature.name() + "': " + detail);
   }
 
-  /// Repeats an element.
+  /// Fills a range of the batch with copies of an element.
   private static void fill(MemorySegment batch, long from, long to, MemorySegment element) {
     if (from == to) {
       return;

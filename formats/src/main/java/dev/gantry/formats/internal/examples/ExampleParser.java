@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Decodes `tf.train.Example` records into batches, or `SequenceExample` records where a feature has steps.
-/// A batch is field after field, each with its samples end to end.
+/// Decodes `tf.train.Example` records into batches, or `SequenceExample` records if a feature has
+/// steps. In a batch, the fields follow each other, and each field has its samples end to end.
 ///
 /// Records are read by protobuf's rules: the last feature of a name counts, lists may be packed or unpacked
 /// and in several parts, and unknown fields are skipped. Features that are not wanted are skipped
@@ -24,7 +24,8 @@ public final class ExampleParser {
   private final List<FeatureSpec> specs;
   private final List<FeatureLayout> features;
 
-  /// The field of each feature's lengths; empty where nothing is padded, or another feature has that name.
+  /// The field of each feature's lengths; empty if the feature is not padded, or another feature
+  /// has that field's name.
   private final List<Optional<Field>> lengths;
 
   /// @throws MisuseException if there is no feature, or two have the same name
@@ -70,8 +71,8 @@ public final class ExampleParser {
 
   /// Decodes records into a batch, on the calling thread.
   ///
-  /// @param target has at least [#batchBytes] of as many samples
-  /// @return the places of the [#fields] in `target`
+  /// @param target memory of at least [#batchBytes] for this number of records
+  /// @return the views of the [#fields] in `target`
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
   ///     `wrong-kind` or `wrong-length` for the first record that does not fit the specifications
   public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
@@ -122,12 +123,12 @@ public final class ExampleParser {
     return new DecodedLayout(features, lengths, samples);
   }
 
-  /// Makes what the decoders of one dataset share.
+  /// Makes the guess of the straight value's offset, which all decoders of one dataset share.
   public StraightValue straightValue() {
     return StraightValue.of(features);
   }
 
-  /// @param epoch chooses the seeds for decoders of strings
+  /// @param epoch the epoch's number, on which the seeds for decoding strings depend
   public ExampleDecoder decoder(long epoch) {
     return new ExampleDecoder(features, epoch);
   }

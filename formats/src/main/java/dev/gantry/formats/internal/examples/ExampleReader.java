@@ -16,15 +16,16 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Finds the values of the features in one serialized `tf.train.Example` or `SequenceExample` after the other,
-/// in whatever form of protobuf's encoding a record is written.
+/// Finds the values of the features in serialized `tf.train.Example` or `SequenceExample`
+/// records, one record after the other. It accepts every form of protobuf's encoding.
 ///
-/// It reads by protobuf's rules: it merges messages and lists that come in parts, keeps the last of several
-/// features of one name and the last kind of a feature's values, and skips unknown fields. Parsers differ on a
-/// feature that returns to a kind that it had before ([FeatureValue#isAmbiguous]): this one begins a new list,
-/// as C++'s does. Features are numbered in the order in which they were chosen or found. Not thread-safe.
+/// It reads by protobuf's rules: it merges messages and lists that come in parts, keeps the last
+/// of several features of one name and the last kind of a feature's values, and skips unknown
+/// fields. Parsers differ on a feature that returns to a kind that it had before
+/// ([FeatureValue#isAmbiguous]): this reader begins a new list, as the C++ parser does. Features
+/// are numbered in the order in which they were chosen or found. Not thread-safe.
 public final class ExampleReader {
-  /// The tag of field 1, length-delimited: an entry, a key, a step or a list of values.
+  /// The tag of a length-delimited field 1, which is an entry, a key, a step or a list of values.
   private static final int FIRST = 0x0a;
 
   private static final int SECOND = 0x12;
@@ -36,7 +37,7 @@ public final class ExampleReader {
   private static final int INT64 = 0x08;
   private static final FeatureValue NONE = new FeatureValue();
 
-  /// @param features the most names of features, where all features are wanted
+  /// @param features the most names of features, if all features are wanted
   /// @param nameBytes the longest name, in bytes of UTF-8
   public record Limits(int features, int nameBytes) {
     public static final Limits NONE = new Limits(Integer.MAX_VALUE, Integer.MAX_VALUE);
@@ -44,7 +45,7 @@ public final class ExampleReader {
 
   private record Key(String name, boolean isList) {}
 
-  /// A feature or a feature list, and its values in the record in which it was found last.
+  /// A feature or a feature list, and its values in the last record that has it.
   private static final class Slot {
     final Key key;
     final boolean isList;
@@ -56,7 +57,7 @@ public final class ExampleReader {
 
     long record;
 
-    /// The part of a feature list that has the next step, and where in it.
+    /// The part of a feature list that has the next step, and the next step's offset in it.
     int part;
 
     long next;
@@ -94,12 +95,12 @@ public final class ExampleReader {
     this.limits = limits;
   }
 
-  /// Makes a reader for decoding features, which skips the values of others unchecked.
+  /// Makes a reader for decoding features; it skips the values of all other features unchecked.
   static ExampleReader decoding(List<FeatureLayout> features) {
     return of(features, false);
   }
 
-  /// @param checked whether the values of other features are checked
+  /// @param checked whether to check the values of all other features, too
   static ExampleReader of(List<FeatureLayout> features, boolean checked) {
     boolean lists = features.stream().anyMatch(FeatureLayout::steps);
     ExampleReader reader = new ExampleReader(false, checked, lists, Limits.NONE);
@@ -131,7 +132,7 @@ public final class ExampleReader {
     return slot;
   }
 
-  /// Reads a record, whose bytes must stay valid until the next one is read.
+  /// Reads a record. Its bytes must stay valid until the next record is read.
   ///
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto` if the record is no valid message
   /// @throws MisuseException if a name is longer than the limit, or if all features are wanted and the records so
@@ -174,9 +175,9 @@ public final class ExampleReader {
     }
   }
 
-  /// Reads an entry that is written the usual way: an expected name, its value, and no more.
+  /// Reads an entry in its usual form: an expected name, then its value, and nothing else.
   ///
-  /// @return false if the entry is written another way; the cursor may be anywhere in it then
+  /// @return false if the entry has another form; the cursor may be anywhere in it then
   private boolean readsUsual(long end, boolean list) {
     if (cursor.at() == end || cursor.tag(end) != FIRST) {
       return false;
@@ -199,8 +200,9 @@ public final class ExampleReader {
 
   /// Reads a name and its value, in either order; the last name counts.
   ///
-  /// @param whole whether to read also the value of a feature that is not wanted
-  /// @return false if it has skipped a value that is wanted after all, by a name that came later
+  /// @param whole whether to read the value of a feature that is not wanted, too
+  /// @return false if it has skipped a value, and a name that came later shows that the value is
+  ///     wanted
   private boolean reads(long end, boolean list, boolean whole) {
     Slot slot = null;
     String name = "";
@@ -242,10 +244,11 @@ public final class ExampleReader {
     return slot == null || !skipped;
   }
 
-  /// Looks for the feature whose name comes next in the record; null for another name.
+  /// Returns the slot of the feature whose name comes next in the record; null if the name is not
+  /// expected here.
   private @Nullable Slot expected(long nameEnd, boolean list) {
     long start = cursor.at();
-    // Checked names are looked up in a map, if the order is not the expected one.
+    // A checking reader looks names up in a map if their order is not the expected one.
     int tries = checked ? Math.min(1, size) : size;
     for (int i = 0; i < tries; i++) {
       Slot slot = slots[guess + i < size ? guess + i : guess + i - size];
@@ -295,7 +298,7 @@ public final class ExampleReader {
     return new MisuseException(where.file() + ": record " + where.number() + ": " + detail);
   }
 
-  /// Keeps the values that were read in place of earlier ones of the feature.
+  /// Keeps the values that were read, which replace earlier values of the same feature.
   private void keep(Slot slot) {
     FeatureValue former = slot.value;
     slot.value = spare;
@@ -327,7 +330,7 @@ public final class ExampleReader {
 
   /// Reads the next step of a part of a feature list.
   ///
-  /// @return whether there is one
+  /// @return whether there is a next step
   private boolean nextStep(long end) {
     while (cursor.at() < end) {
       int tag = cursor.tag(end);
@@ -381,7 +384,7 @@ public final class ExampleReader {
         }
         continue;
       }
-      // One string, or numbers that lie end to end.
+      // The field is one string, or numbers that lie end to end.
       long fieldEnd = cursor.fieldEnd(end);
       start = cursor.at();
       long length = fieldEnd - start;
@@ -427,7 +430,8 @@ public final class ExampleReader {
     return slot.record == records ? slot.value : NONE;
   }
 
-  /// Returns the next step of a feature list, which has one; the values are valid until another step is read.
+  /// Returns the next step of a feature list, which must have a next step. The values are valid
+  /// until another step is read.
   FeatureValue step(int feature) {
     Slot slot = slots[feature];
     cursor.moveTo(slot.next);

@@ -9,19 +9,19 @@ import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
-/// A [FeatureSpec] as numbers for decoding. A sample's value is a row of units; a unit is one element, or
-/// one step of a feature list.
+/// The numbers that decoding needs of a [FeatureSpec]. A sample's value is a row of units; a unit
+/// is one element, or one step of a feature list.
 ///
 /// @param field the largest value of one sample
 /// @param steps whether a unit is a step of a feature list
 /// @param unitShape the shape of one unit
 /// @param most the most units of a row
 /// @param exact whether every record must have exactly `most` units
-/// @param toLongest whether a batch's rows are as long as its longest, rather than `most`
-/// @param padding one element of padding; zeros where nothing is padded
-/// @param absent the element that fills the row of a record that lacks the feature; empty where that is an
-///     error or means no units
-/// @param decoder makes all units from one string; empty where the record has them
+/// @param toLongest whether a batch's rows are as long as its longest row, rather than `most`
+/// @param padding one element of padding; zeros if the feature is not padded
+/// @param absent the element that fills the row of a record that lacks the feature; empty if such
+///     a record is an error or has no units
+/// @param decoder makes all units from one string; empty if the record has the units themselves
 record FeatureLayout(
     Field field,
     FeatureSpec.Kind kind,
@@ -52,7 +52,8 @@ record FeatureLayout(
     };
   }
 
-  /// @param padTo the padding's end; empty where every record must have `most` units
+  /// @param padTo the length to which rows are padded; empty if every record must have `most`
+  ///     units
   private static FeatureLayout of(
       FeatureSpec spec,
       boolean steps,

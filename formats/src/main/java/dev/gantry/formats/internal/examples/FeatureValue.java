@@ -10,8 +10,8 @@ import java.util.EnumSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// One feature of a record, or one step of its feature list: its kind, and where its values lie in
-/// the record. Readers fill it again for every record. Not thread-safe.
+/// The kind and the offsets of the values of one feature of a record, or of one step of a feature
+/// list. Readers reuse an instance for every record. Not thread-safe.
 public final class FeatureValue {
   private static final int VARINT_BITS = 7;
   private static final ValueLayout.OfLong LONG =
@@ -43,7 +43,8 @@ public final class FeatureValue {
     }
   }
 
-  /// Begins a list in a record. It continues a list of the same kind, and replaces one of another kind.
+  /// Begins a list in a record. The list continues an earlier list of the same kind, and replaces
+  /// a list of another kind.
   void become(MemorySegment bytes, FeatureSpec.Kind next) {
     if (kind == next) {
       return;
@@ -97,7 +98,7 @@ public final class FeatureValue {
     return ambiguous;
   }
 
-  /// In how many places the values lie.
+  /// The number of pieces in which the values lie.
   public int pieces() {
     return used / 2;
   }
@@ -112,7 +113,8 @@ public final class FeatureValue {
     return used == 0 ? 0 : pieces[1];
   }
 
-  /// The first string of a list of kind BYTES that has one, in the record's memory.
+  /// Returns the first string of a list of kind BYTES, in the record's memory; the list must have
+  /// a string.
   MemorySegment firstString() {
     return record.asSlice(pieces[0], pieces[1]);
   }
@@ -166,7 +168,7 @@ public final class FeatureValue {
 
   /// Decodes the integers of one piece, whose varints a reader has checked.
   ///
-  /// @return the offset after the last one in `target`
+  /// @return the offset in `target` after the last integer
   private long copyVarints(long start, long end, MemorySegment target, long offset) {
     long to = offset;
     for (long at = start; at < end; to += Long.BYTES) {

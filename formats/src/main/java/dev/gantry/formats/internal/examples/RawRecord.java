@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
-/// A record's bytes, and its place in its file for errors.
+/// A record's bytes, and its position in its file, which errors name.
 ///
 /// @param number the record's number in its file, from 0
 /// @param offset the file offset of the record's header

@@ -4,7 +4,8 @@ package dev.gantry.formats.internal.examples;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
-/// Decodes records into the rows of one batch. Not thread-safe: each thread needs its own.
+/// Decodes records into the rows of one batch. Not thread-safe: each thread needs its own
+/// decoder.
 public final class RowDecoder implements RecordSink {
   private final ExampleDecoder decoder;
   private final MemorySegment batch;

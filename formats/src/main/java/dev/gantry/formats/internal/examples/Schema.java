@@ -21,10 +21,11 @@ public final class Schema {
 
   private Schema() {}
 
-  /// Returns the features in the order of their names. A feature that all records have with the same length
-  /// is fixed; a single number is a scalar. Other features vary up to the longest length that was seen, and
-  /// are padded with 0 to the batch's longest. Strings of bytes have dtype U8. Features with several
-  /// strings in a record, and features without any value, are left out.
+  /// Returns the features in the order of their names. If all records have a feature with the
+  /// same length, its length is fixed; a single number is a scalar. Other features vary up to the
+  /// longest length that was seen, and are padded with 0 to the batch's longest. Strings of bytes
+  /// have dtype U8. Features with several strings in a record, and features without any value,
+  /// are left out.
   ///
   /// Files are read one after the other, only as far as the last record that is needed.
   ///
@@ -46,7 +47,7 @@ public final class Schema {
   /// @param features the features in the order of their names, then the feature lists
   public record Look(long records, List<Seen> features) {}
 
-  /// Reads the first records as [#infer] does, which may be none.
+  /// Reads the first records as [#infer] does; there may be no records.
   public static Look look(
       GantrySession session, List<Location> files, TfRecordOptions options, long records) {
     ExampleReader features = ExampleReader.ofAll();
@@ -74,7 +75,7 @@ public final class Schema {
     return new Look(looked, seen);
   }
 
-  /// Collects what the records show of one feature.
+  /// Collects the kind and the lengths that the records have of one feature.
   public static final class Seen {
     private final String name;
     private final boolean isList;
@@ -137,17 +138,17 @@ public final class Schema {
       return name;
     }
 
-    /// Whether it is a feature list.
+    /// Whether this is a feature list.
     public boolean isList() {
       return isList;
     }
 
-    /// The kind of its values; empty if no record has any.
+    /// The kind of the values; empty if no record has a value.
     public Optional<FeatureSpec.Kind> kind() {
       return kind;
     }
 
-    /// Whether each record that has the feature has one value of it.
+    /// Whether each record that has the feature has exactly one value of it.
     public boolean isSingle() {
       return single;
     }

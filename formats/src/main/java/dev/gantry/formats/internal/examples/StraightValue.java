@@ -4,14 +4,17 @@ package dev.gantry.formats.internal.examples;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.List;
 
-/// The longest value of each record of a dataset, if its bytes are stored as the batch has them: they can be read
-/// straight to their place in the batch, which spares a copy. Where in a record the value lies is known only when the
-/// record has been read, but it lies mostly where it lay in the record before. Thread-safe.
+/// The longest value of each record of a dataset, if the record stores its bytes as the batch has
+/// them. Such a value can be read straight into the batch, which spares a copy. The value's
+/// offset in a record is known only when the record has been read, but it is mostly the same as
+/// in the record before, so it is guessed. Thread-safe.
 public final class StraightValue {
-  /// The shortest value that is read straight: shorter ones are copied faster than they are read by a call of their own.
+  /// The shortest value that is read straight. Copying a shorter value takes less time than
+  /// another call to read it.
   private static final long LEAST_BYTES = 64 << 10;
 
-  /// The value is no longer guessed after so many wrong guesses without a right one between them: each costs a read.
+  /// After this many wrong guesses in a row, the offset is no longer guessed, since each wrong
+  /// guess costs a read.
   private static final int MOST_WRONG = 8;
 
   private static final long UNKNOWN = -1;
@@ -24,7 +27,7 @@ public final class StraightValue {
   private final long bytes;
   private volatile long start = UNKNOWN;
 
-  /// Threads may lose a count, which does not matter.
+  /// Two threads may count one wrong guess only once; this does no harm.
   private volatile int wrong;
 
   private StraightValue(int feature, FeatureSpec.Kind kind, long bytes) {
@@ -33,8 +36,8 @@ public final class StraightValue {
     this.bytes = bytes;
   }
 
-  /// Chooses the feature with the longest value of those that each record has with the same length, and that are stored
-  /// as the batch has them.
+  /// Chooses the feature with the longest value among the features that have the same length in
+  /// each record and are stored as the batch has them.
   static StraightValue of(List<FeatureLayout> features) {
     StraightValue best = NONE;
     for (int i = 0; i < features.size(); i++) {
@@ -59,12 +62,13 @@ public final class StraightValue {
     return bytes;
   }
 
-  /// Where the value probably lies, in bytes from a record's start; negative if that is not known.
+  /// The probable offset of the value, in bytes from a record's start; negative if there is no
+  /// guess.
   long guess() {
     return wrong < MOST_WRONG ? start : UNKNOWN;
   }
 
-  /// Notes where the value lies in the record that was read.
+  /// Notes the value's offset in the record that was read.
   void learn(ExampleReader read) {
     if (feature != ExampleDecoder.NONE) {
       start = isWhole(read) ? read.value(feature).offset() : UNKNOWN;
@@ -78,7 +82,7 @@ public final class StraightValue {
     return right;
   }
 
-  /// Whether the record has the value's bytes in one place.
+  /// Whether the record has all of the value's bytes in one piece.
   private boolean isWhole(ExampleReader read) {
     FeatureValue value = read.value(feature);
     return value.kind() == kind && value.pieces() == 1 && value.length() == bytes;

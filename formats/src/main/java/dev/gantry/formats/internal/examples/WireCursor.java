@@ -12,7 +12,7 @@ final class WireCursor {
 
   private static final int MAX_VARINT_BYTES = 10;
 
-  /// The least tag of a field; most tags are from there to one byte's largest number.
+  /// The smallest tag of a field. Most tags lie between it and the largest number of one byte.
   private static final int FIRST_TAG = 1 << 3;
 
   private RawRecord record = RawRecord.NONE;
@@ -52,7 +52,8 @@ final class WireCursor {
     return tag;
   }
 
-  /// Reads a varint, of which only the low 32 bits count. It has few bytes, mostly one: compilers inline this method.
+  /// Reads a varint, of which only the low 32 bits count. Such a varint has few bytes, mostly
+  /// one, so the method is short enough for compilers to inline it.
   private int number(long end) {
     if (at < end) {
       byte b = bytes.get(ValueLayout.JAVA_BYTE, at);
@@ -76,7 +77,7 @@ final class WireCursor {
 
   /// Reads the length of a field.
   ///
-  /// @return where the field ends
+  /// @return the offset at which the field ends
   long fieldEnd(long end) {
     int length = number(end);
     if (length < 0 || length > end - at) {
@@ -86,10 +87,11 @@ final class WireCursor {
     return at + length;
   }
 
-  /// Moves to the bytes of a field that takes the rest of its message.
+  /// Moves to the bytes of a field that fills its message up to the end.
   ///
-  /// @param tag the field's tag, which is of one byte
-  /// @return false if the rest is something else; the cursor has not moved then
+  /// @param tag the field's tag, which must be one byte
+  /// @return false if the message's remaining bytes are not such a field; the cursor has not
+  ///     moved then
   boolean only(int tag, long end) {
     long start = at;
     if (start < end && bytes.get(ValueLayout.JAVA_BYTE, start) == tag) {
@@ -120,7 +122,7 @@ final class WireCursor {
 
   /// Skips all varints up to `end`.
   ///
-  /// @return how many there are
+  /// @return how many varints there are
   long varints(long end) {
     long count = 0;
     long first = at;
@@ -154,7 +156,8 @@ final class WireCursor {
         if (groups == 0) {
           throw fault("more than " + MAX_GROUPS + " nested groups");
         }
-        // The tag that ends a group is its own number, with wire type 4.
+        // The tag that ends a group is the group's start tag plus one: the same field number,
+        // with wire type 4.
         for (int inner = tag(end); inner != tag + 1; inner = tag(end)) {
           skip(inner, end, groups - 1);
         }

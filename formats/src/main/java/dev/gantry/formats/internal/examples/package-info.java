@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `tf.train.Example` messages: reads their features fast or completely, and decodes them into
-/// batches.
+/// The reading of `tf.train.Example` messages, with or without checks of unwanted features, and
+/// their decoding into batches.
 @NullMarked
 package dev.gantry.formats.internal.examples;
 
