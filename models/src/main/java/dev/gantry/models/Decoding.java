@@ -15,19 +15,21 @@ import java.util.Arrays;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Continues a batch of texts by a model, and holds the cache of what it has been fed. For one thread.
+/// Continues a batch of texts with a model, and owns the cache of the keys and values computed so
+/// far. Not thread-safe.
 final class Decoding implements AutoCloseable {
-  /// The number that stands for the token of a text that has ended.
+  /// Stands for the next token of a text that has ended.
   static final long NONE = -1;
 
-  /// How many generated tokens get room in the cache at once; for more, it doubles.
+  /// The number of generated tokens for which the cache allocates capacity at once; beyond it, the
+  /// cache doubles.
   private static final int EXPECTED_TOKENS = 1024;
 
   /// The most tokens of one pass.
   private static final int MAX_AT_ONCE = 256;
 
-  /// A pass holds an attention score for each of its tokens and each token before, in each head: a long prompt goes in
-  /// pieces of fewer tokens towards its end.
+  /// A pass holds, for each head, an attention score of each of its tokens with each earlier
+  /// token. For that reason, pieces of a long prompt become shorter towards its end.
   private static final int MAX_SCORES_OF_A_HEAD = 1 << 19;
 
   private static final int MIN_AT_ONCE = 64;
@@ -39,16 +41,16 @@ final class Decoding implements AutoCloseable {
   private final ParameterStore store;
   private TokenChooser chooser;
 
-  /// The texts so far, of one length with their padding; nobody changes an array.
+  /// The texts so far, padded to one length. The arrays are never changed.
   private final long[][] texts;
 
-  /// How many more tokens each text gets.
+  /// How many more tokens each text may get.
   private final int[] left;
 
-  /// The tokens that each text was fed, of which the cache holds the first.
+  /// The tokens of each text that were fed to the model; the cache holds the first of them.
   private long[][] fed;
 
-  /// @param padding how many tokens before each text are none
+  /// @param padding for each text, how many padding tokens come before it
   Decoding(Model model, TextGenerator generator, long... padding) {
     this.generator = generator;
     block = block(model);
@@ -61,9 +63,10 @@ final class Decoding implements AutoCloseable {
     fed = texts.clone();
   }
 
-  /// Begins to continue texts, of which the longest one has no padding.
+  /// Begins to continue texts. The longest text has no padding.
   ///
-  /// @throws MisuseException if one is empty or too long, or has an id that the model does not know
+  /// @throws MisuseException if a text is empty or too long, or has an id that the model does not
+  ///     know
   void begin(long[]... prompts) {
     for (int i = 0; i < left.length; i++) {
       left[i] = Math.min(generator.tokens(), room(prompts[i]));
@@ -80,7 +83,8 @@ final class Decoding implements AutoCloseable {
     cache.reserve((long) longest + Math.min(most, EXPECTED_TOKENS));
   }
 
-  /// The next token of each text, [#NONE] where it has ended; none once all have, or after a cancel.
+  /// Returns the next token of each text, [#NONE] for a text that has ended. The array is empty
+  /// after all have ended, or after a cancel.
   long[] next() {
     long[] chosen = IntStream.of(left).anyMatch(count -> count > 0) ? chosen() : new long[0];
     if (chosen.length == 0) {
@@ -126,7 +130,7 @@ final class Decoding implements AutoCloseable {
     return block.maxPositions() - text.length;
   }
 
-  /// How many tokens at the beginning of each text the cache holds.
+  /// Returns how many tokens at the beginning of each text are in the cache.
   int known(long[]... of) {
     int known = Math.toIntExact(cache.length());
     for (int i = 0; i < of.length; i++) {
@@ -136,10 +140,11 @@ final class Decoding implements AutoCloseable {
     return known;
   }
 
-  /// Feeds what the cache does not hold of texts, their last tokens in any case, and chooses the tokens that follow. Where a
-  /// text becomes so long that the rotary embedding of all its tokens changes, it is fed from its beginning.
+  /// Feeds the tokens of the texts that the cache lacks, at least the last one, and chooses the
+  /// next tokens. If a text has become so long that the rotary embedding of all its tokens
+  /// changes, the text is fed again from its beginning.
   ///
-  /// @return one token for each text, or none if it was cancelled
+  /// @return one token for each text; empty if the generation was cancelled
   private long[] chosen() {
     int from = Math.min(known(texts), texts[0].length - 1);
     cache.truncate(from);
@@ -172,7 +177,7 @@ final class Decoding implements AutoCloseable {
     return pass.create(ids, new Shape(tokens.length, to - from));
   }
 
-  /// Frees the cache, whose manager is below this one's.
+  /// Frees the cache, whose manager is a submanager of this one's.
   @Override
   public void close() {
     manager.close();

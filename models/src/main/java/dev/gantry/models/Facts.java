@@ -14,15 +14,15 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// The facts that a family's section of `families.txt` reads from a `config.json`, by their
-/// names, each as text. For one thread.
+/// The facts that a family's section of `families.txt` reads from a `config.json`, as text by
+/// their names. Not thread-safe.
 final class Facts {
   static final int MAX_TOKENS = 16 << 20;
   static final int MAX_POSITIONS = 64 << 20;
   static final int WIDEST = 1 << 20;
   private static final int MAX_STAGES = 64;
 
-  /// The greatest of numbers from 1 on, by the word for their kind.
+  /// The upper bound of whole numbers from 1 on, by the word for their kind.
   private static final Map<String, Integer> BOUNDS =
       Map.ofEntries(
           Map.entry("width", WIDEST),
@@ -47,7 +47,7 @@ final class Facts {
   private final Map<String, String> keys = new HashMap<>();
   private final Map<String, Stem> stems = new HashMap<>();
 
-  /// @param family its `model_type`
+  /// @param family the model's `model_type`
   Facts(HubConfig config, String family) {
     this.config = config;
     facts.put("names", family);
@@ -86,12 +86,12 @@ final class Facts {
     }
   }
 
-  /// A text with the values of facts that it names.
+  /// Replaces the names of facts in a text by their values.
   String filled(String text) {
     return FACT.matcher(text).replaceAll(name -> text(name.group(1)));
   }
 
-  /// Sets a fact that others decide.
+  /// Sets a fact that is computed from other facts.
   void set(String fact, Object value) {
     facts.put(fact, value.toString());
   }
@@ -105,7 +105,8 @@ final class Facts {
         Boolean.parseBoolean(word[5]));
   }
 
-  /// Refuses the special tokens of another family, whose files can pass for this one's.
+  /// Refuses the special tokens of another family, whose files could be mistaken for this
+  /// family's.
   private void requireUnlike(String... word) {
     boolean like =
         Stream.of(word)
@@ -177,7 +178,7 @@ final class Facts {
   }
 
   String text(String fact) {
-    // Labels are looked at only where a class has some.
+    // The labels are read only if the class has labels.
     return fact.equals("labels")
         ? "" + Architecture.labels(config).size()
         : filled(Objects.requireNonNull(facts.get(fact), fact));
@@ -203,10 +204,10 @@ final class Facts {
     return words(fact).stream().map(Integer::parseInt).toList();
   }
 
-  /// Makes a record of the facts that have the names of its components.
+  /// Makes a record from the facts that have the names of its components.
   ///
-  /// @param path the names that lead to the record, each with a dot behind it
-  /// @param given components that are no facts
+  /// @param path the names that lead to the record, each followed by a dot
+  /// @param given the components that are not facts
   <R extends Record> R make(Class<R> type, String path, Map<String, ?> given) {
     RecordComponent[] parts = type.getRecordComponents();
     Object[] values =
@@ -248,7 +249,7 @@ final class Facts {
     return Objects.requireNonNull(stems.get(name), name);
   }
 
-  /// The key that a fact was looked for by.
+  /// Returns the key of `config.json` from which a fact was read.
   String key(String fact) {
     return Objects.requireNonNull(keys.get(fact), fact);
   }

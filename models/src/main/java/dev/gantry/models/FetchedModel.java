@@ -16,10 +16,12 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
-/// The files of a model on this machine, which may lack the weights: these are loaded from where the folder came from.
+/// The files of a model on this machine. They may lack the weights, which are then loaded from the
+/// store of the original folder.
 ///
-/// @param root what was given: a folder, or a GGUF file
-/// @param path what has the model itself: `config.json`, the tokenizer, the weights
+/// @param root the location that was given: a folder, or a GGUF file
+/// @param path the folder or GGUF file of the model itself: `config.json`, the tokenizer, the
+///     weights
 /// @param weights opens the weights of the model itself
 record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   /// The endings of names of files that describe a model and its tokenizer.
@@ -33,10 +35,11 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   /// A name of the hub, as its pages show it.
   private static final Pattern NAME = Pattern.compile("\\w[\\w.-]*/\\w[\\w.-]*");
 
-  /// Copies what describes a model to this machine, if it is not there yet.
+  /// Copies the files that describe a model to this machine, unless they are there already.
   ///
-  /// @param location a local folder or file, or a folder or GGUF file of a store that keeps files, such as `hf://`
-  /// @throws MisuseException if the store keeps no files, or the folder is no model
+  /// @param location a local folder or file, or a folder or GGUF file of a store that has a cache
+  ///     folder, such as `hf://`
+  /// @throws MisuseException if the store has no cache folder, or the location is no model
   static FetchedModel of(String location) {
     return switch (Location.of(location)) {
       case Location.Local(Path path, _) -> local(path);
@@ -45,7 +48,7 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   }
 
   /// @param path a local folder or file
-  /// @throws MisuseException if it is not there and looks like a name of the hub
+  /// @throws MisuseException if the path does not exist and looks like a model's name on the hub
   static FetchedModel local(Path path) {
     if (NAME.matcher(path.toString()).matches() && Files.notExists(path)) {
       throw new MisuseException(
@@ -54,7 +57,7 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
     return new FetchedModel(path, path, () -> Weights.open(path));
   }
 
-  /// The same files, with the model where `modules.json` says.
+  /// Returns the same files with the folder of the transformer that `modules.json` names.
   FetchedModel transformer() {
     Path model = SentenceFolder.transformer(root);
     return model.equals(root) ? this : new FetchedModel(root, model, () -> Weights.open(model));
@@ -108,9 +111,9 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
     return local(session.fetch((Location.Remote) found.getFirst()));
   }
 
-  /// Copies files of one folder, several at once.
+  /// Copies several files of one folder at the same time.
   ///
-  /// @return the folder with the copies
+  /// @return the folder of the copies
   private static Path fetch(GantrySession session, List<Location> files) {
     Queue<Path> copies = new ConcurrentLinkedQueue<>();
     new WorkerThreads("fetch", "gantry-fetch-", new Cancellation())

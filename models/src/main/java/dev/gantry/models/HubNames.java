@@ -15,14 +15,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.IntStream;
 
-/// Names the tensors of the hub's files that fill the parameters of blocks that are known, also of DJL's own. The rules
-/// are lists in `names.txt`.
+/// Names the tensors of the hub's files that fill the parameters of known blocks, including some
+/// of DJL's own. The rules are in `names.txt`.
 public final class HubNames {
   private static final Map<String, List<String>> SECTIONS = ResourceLines.sections("names.txt");
 
   private HubNames() {}
 
-  /// Says which weights give the scores of tokens.
+  /// Says which weights compute the scores of tokens.
   enum Head {
     OWN,
     TIED,
@@ -31,14 +31,14 @@ public final class HubNames {
 
   /// Returns the names for the block of a known architecture.
   ///
-  /// @param words that stand for numbers in the section
+  /// @param words the values of the words in the section that stand for numbers
   static ParameterNames of(String section, Map<String, String> words, Head head) {
     ParameterNames.Builder names = ParameterNames.builder();
     add(section, words, head, names);
     return names.build();
   }
 
-  /// @param words by word of the section, the text that replaces it
+  /// @param words for each such word of the section, the text that replaces it
   private static void add(
       String section, Map<String, String> words, Head head, ParameterNames.Builder names) {
     for (String line : ResourceLines.lines(SECTIONS, section)) {
@@ -61,7 +61,7 @@ public final class HubNames {
     }
   }
 
-  /// Returns the transforms of a rule's tensor, such as `part:0,1,3`, in their order.
+  /// Parses the transforms of a rule's tensor, such as `part:0,1,3`, in their order.
   private static TensorTransform[] transforms(String... rule) {
     return Arrays.stream(rule).skip(3).map(HubNames::transform).toArray(TensorTransform[]::new);
   }
@@ -78,7 +78,7 @@ public final class HubNames {
     };
   }
 
-  /// Makes a parameter of vectors, of which each head has one.
+  /// Adds a rule that concatenates the vectors of all heads into one parameter.
   private static void stack(
       int count, String parameter, String tensor, ParameterNames.Builder names) {
     List<String> tensors =
@@ -86,7 +86,8 @@ public final class HubNames {
     names.optConcat(parameter, 0, tensors, reshape(1, -1));
   }
 
-  /// Adds rules for a convolution and the normalization after it, which only some blocks have.
+  /// Adds rules for a convolution and the normalisation after it, a pair that only some blocks
+  /// have.
   private static void convolution(String[] part, ParameterNames.Builder names) {
     names
         .optRule(part[1] + "weight", part[3] + "weight")
@@ -96,8 +97,8 @@ public final class HubNames {
         .optRule(part[2] + "runningVar", part[4] + "running_var");
   }
 
-  /// Says what becomes of the tensor of the weights that give the scores, by the block's head: a file may
-  /// have such weights that differ from the embedding's.
+  /// Adds the rule for the weights that compute the scores of tokens. A file may have such weights
+  /// that differ from the embedding's, so the kind of head decides what happens to them.
   private static void head(
       Head head, String parameter, String tensor, ParameterNames.Builder names) {
     switch (head) {
@@ -113,11 +114,11 @@ public final class HubNames {
 
   /// Returns the names for DJL's own `ai.djl.nn.transformer.BertBlock`, from files of BERT.
   ///
-  /// The shapes are those of BERT, the arithmetic is not: DJL's block normalizes over the batch where
-  /// BERT normalizes each state, adds the layer's input twice, and takes only texts of the greatest
-  /// length. So it does not answer as BERT does; it can be trained on from these weights. The
-  /// statistics of its batch normalization, which BERT does not have, become mean 0 and variance 1.
-  /// The block of [HubModel] answers as BERT does.
+  /// The block has BERT's shapes but computes differently. It normalises over the batch, where
+  /// BERT normalises each hidden state. It adds the layer's input twice, and it accepts only texts
+  /// of the maximum length. For that reason its answers are not BERT's, but it can be trained
+  /// further from these weights. The statistics of its batch normalisation, which BERT does not
+  /// have, become mean 0 and variance 1. The block of [HubModel] answers as BERT does.
   public static ParameterNames djlBert() {
     return of(
         "djl-bert",
@@ -126,10 +127,10 @@ public final class HubNames {
   }
 
   /// Returns the names for DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one
-  /// layer of a file of BERT. The block's arithmetic differs from BERT's, as described at
+  /// layer of a file of BERT. The block computes differently from BERT, as described at
   /// [#djlBert].
   ///
-  /// @param layer what the names of the layer's tensors begin with, such as `encoder.layer.0.`
+  /// @param layer the prefix of the names of the layer's tensors, such as `encoder.layer.0.`
   public static ParameterNames djlEncoder(String layer) {
     MisuseException.requireGiven("layer", layer);
     ParameterNames.Builder names = ParameterNames.builder().ignore("{any*}");
@@ -141,21 +142,23 @@ public final class HubNames {
   /// Returns the names for `ResNetV1` of DJL's model zoo, made for images of more than 32 pixels, from files
   /// of `ResNetForImageClassification`.
   ///
-  /// DJL's block has its strides in the first convolution of a bottleneck: it answers as the file's model if
-  /// `downsample_in_bottleneck` of `config.json` is true, to some 1e-4 (its epsilons differ). The usual files
-  /// have the strides in the middle convolution: the block of [HubModel] does both. DJL's biases, which the
-  /// files do not have, become 0.
+  /// DJL's block has the stride in the first convolution of a bottleneck. It answers as the file's
+  /// model, to some 1e-4 (the epsilons differ), if `downsample_in_bottleneck` of `config.json` is
+  /// true. Most files have the stride in the middle convolution; the block of [HubModel] supports
+  /// both. DJL's biases, which the files do not have, become 0.
   ///
-  /// @param layers 50, 101 or 152; with 18 and 34 layers DJL's block has bottlenecks, and no file fits
-  /// @throws MisuseException for another number
+  /// @param layers 50, 101 or 152; with 18 or 34 layers, DJL's block has bottlenecks, and no file
+  ///     fits
+  /// @throws MisuseException for another number of layers
   public static ParameterNames djlResnet(int layers) {
     return djlResnet(layers, "-hub");
   }
 
-  /// Returns the names that [#djlResnet(int)] does, from files with the names of torchvision, such as
-  /// `layer1.0.conv1.weight`. Files of torchvision itself have their strides in the middle convolution.
+  /// Returns the names for the block of [#djlResnet(int)], from files with torchvision's names,
+  /// such as `layer1.0.conv1.weight`. Files of torchvision's own models have the stride in the
+  /// middle convolution.
   ///
-  /// @throws MisuseException as there
+  /// @throws MisuseException as [#djlResnet(int)]
   public static ParameterNames djlResnetOfTorchvision(int layers) {
     return djlResnet(layers, "-torchvision");
   }

@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
 
-/// Lists in files of the jar: their lines, without empty ones and comments.
+/// Reads lists from text files in the jar. Empty lines and comments are left out.
 final class ResourceLines {
   private ResourceLines() {}
 
-  /// The lines of each section, which begins with its name in brackets.
+  /// Returns the lines of each section. A section begins with its name in brackets.
   static Map<String, List<String>> sections(String file) {
     Map<String, List<String>> sections = new HashMap<>();
     List<String> section = new ArrayList<>();
@@ -31,7 +31,7 @@ final class ResourceLines {
     return sections;
   }
 
-  /// The lines of a section, with those of the sections that it uses.
+  /// Returns the lines of a section, and those of the sections that it includes.
   static List<String> lines(Map<String, List<String>> sections, String name) {
     return Objects.requireNonNull(sections.get(name), name).stream()
         .flatMap(line ->

@@ -29,15 +29,15 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The files that sentence-transformers writes beside a model: `modules.json` with the modules
-/// behind the transformer, `sentence_bert_config.json` and `config_sentence_transformers.json`. A
-/// folder without these files is a transformer alone. Unknown modules and settings are refused.
-/// Immutable.
+/// The files that sentence-transformers writes beside a model: `modules.json`, which lists the
+/// modules after the transformer, `sentence_bert_config.json` and
+/// `config_sentence_transformers.json`. A folder without these files holds only a transformer.
+/// Unknown modules and settings are refused. Immutable.
 ///
-/// @param modules what follows the transformer
-/// @param maxLength the most tokens of a text; 0 where the files do not say
-/// @param prompts texts to put before others, by their names
-/// @param settings of the whole folder
+/// @param modules the modules after the transformer
+/// @param maxLength the most tokens of a text; 0 if the files do not say
+/// @param prompts the texts to put before other texts, by their names
+/// @param settings the settings of the whole folder
 /// @param size how many numbers of a vector are kept; 0 for all
 record SentenceFolder(
     List<Module> modules,
@@ -48,14 +48,15 @@ record SentenceFolder(
     Similarity similarity,
     HubConfig settings,
     int size) {
-  /// How the states of a text's tokens become one vector.
+  /// Says how the hidden states of a text's tokens become one vector.
   ///
   /// @param prompt whether the tokens of a prompt count
   record Pooled(List<Pooling> modes, boolean prompt) {}
 
   /// @param kind one of [#KINDS]
   record Module(String kind, Path folder) {
-    /// Only a Normalize may be without its file: a Pooling's defaults could be other modes than the model's.
+    /// Reads the module's file. Only a Normalize may lack it: the default modes of a Pooling might
+    /// not be the model's modes.
     private HubConfig config() {
       Path file = folder.resolve("config.json");
       return kind.equals(NORMALIZE) ? HubConfig.optional(file) : HubConfig.read(file);
@@ -76,7 +77,8 @@ record SentenceFolder(
       Stream.of(Similarity.values())
           .collect(Collectors.toMap(each -> each.name().toLowerCase(Locale.ROOT), each -> each));
 
-  /// The functions that may follow a dense layer or the scores, by the last word of PyTorch's name.
+  /// The functions that may be applied after a dense layer or to the scores, by the last word of
+  /// PyTorch's name.
   private static final Map<String, UnaryOperator<NDArray>> FUNCTIONS =
       Map.of(
           "Identity", array -> array,
@@ -86,24 +88,26 @@ record SentenceFolder(
           "GELU", Activation::gelu,
           "SiLU", array -> Activation.swish(array, 1));
 
-  /// Tokenizers of no family give no token types, unless `model_input_names` says so.
+  /// The tokenizer classes that belong to no family. They give no token types, unless
+  /// `model_input_names` says so.
   private static final Set<String> WITHOUT_TYPES =
       Set.of("TokenizersBackend", "PreTrainedTokenizerFast");
 
-  /// The folder that has the model itself: that of the first module, where there are modules.
+  /// Returns the folder of the model itself: the folder of the first module, or `root` if there
+  /// are no modules.
   static Path transformer(Path root) {
     List<Module> modules = modules(root);
     return modules.isEmpty() ? root : modules.getFirst().folder();
   }
 
-  /// The folders of all modules; none where there are no modules.
+  /// Returns the folders of all modules; empty if there are no modules.
   static List<Path> folders(Path root) {
     return modules(root).stream().map(Module::folder).distinct().toList();
   }
 
-  /// @param task of the transformer, such as `feature-extraction`
-  /// @param output what newer files call what it returns
-  /// @throws dev.gantry.core.MalformedFileException if a file has a key or value that is not known
+  /// @param task the task of the transformer, such as `feature-extraction`
+  /// @param output the name that newer files have for the transformer's output
+  /// @throws dev.gantry.core.MalformedFileException if a file has an unknown key or value
   static SentenceFolder read(Path root, String task, String output) {
     List<Module> modules = modules(root);
     HubConfig transformer =
@@ -166,11 +170,11 @@ record SentenceFolder(
     return modules;
   }
 
-  /// Opens the tokenizer beside the model, with the length that the files or the options say, and no more than the
-  /// model's.
+  /// Opens the tokenizer beside the model. It cuts texts off at the length that the options or the
+  /// files say, and at most at the model's length.
   ///
-  /// @param block of the model
-  /// @throws MisuseException if there is none
+  /// @param block the model's block
+  /// @throws MisuseException if there is no tokenizer
   TextTokenizer tokenizer(HubModel hub, Block block, TextOptions options) {
     HubConfig config = HubConfig.optional(hub.folder().resolve("tokenizer_config.json"));
     config.must("truncation_side", "right");
@@ -196,9 +200,9 @@ record SentenceFolder(
             longest, lowerCase, config.token("pad_token"), hub.inputs().getFirst().bound(), types));
   }
 
-  /// The text that a prompt puts before others.
+  /// Returns the text of a prompt.
   ///
-  /// @param name empty for none
+  /// @param name the prompt's name; empty for no prompt
   String prompt(String name) {
     String prompt = name.isEmpty() ? "" : prompts.get(name);
     if (prompt == null) {
@@ -211,7 +215,8 @@ record SentenceFolder(
     return prompt;
   }
 
-  /// How states become vectors; without modules the mean, or the last token of a decoder.
+  /// Returns how hidden states become a vector. Without modules, it is their mean, or for a
+  /// decoder, the state of the last token.
   ///
   /// @throws dev.gantry.core.MisuseException if the modules have no pooling
   Pooled pooled(boolean decoder) {
@@ -235,7 +240,8 @@ record SentenceFolder(
     return new Pooled(modes, prompt);
   }
 
-  /// Returns the steps that the vectors go through behind the pooling, FLOAT32 `[batch, width]`.
+  /// Returns the steps that are applied to the vectors after the pooling, each from and to FLOAT32
+  /// `[batch, width]`.
   ///
   /// @param manager owns the weights of dense layers
   List<UnaryOperator<NDArray>> steps(NDManager manager) {
@@ -283,8 +289,8 @@ record SentenceFolder(
     }
   }
 
-  /// Returns the function that the scores of pairs go through: the one that the files name, or
-  /// else the sigmoid of a single score.
+  /// Returns the function that is applied to the scores of pairs: the function that the files
+  /// name, or else the sigmoid if there is a single score.
   UnaryOperator<NDArray> scores(HubModel hub) {
     HubConfig model = hub.config();
     String otherwise = hub.labels().size() == 1 ? "torch.nn.Sigmoid" : "torch.nn.Identity";
@@ -297,7 +303,7 @@ record SentenceFolder(
         : function(model, "sbert_ce_default_activation_function", otherwise);
   }
 
-  /// @throws MisuseException if something follows the transformer
+  /// @throws MisuseException if a module follows the transformer
   void requireNoModules() {
     if (!modules.isEmpty()) {
       throw new MisuseException("modules.json must have a Transformer alone for scores of texts");

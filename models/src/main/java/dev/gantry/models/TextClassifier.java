@@ -14,8 +14,9 @@ import java.util.stream.IntStream;
 
 /// Gives texts labels with probabilities. [HubModel#classifier] makes it. Thread-safe until it is closed.
 ///
-/// The probabilities are the softmax of the scores; where `problem_type` is `multi_label_classification`, or there is one
-/// label, they are the sigmoid of each.
+/// The probabilities are the softmax of the scores. If `problem_type` is
+/// `multi_label_classification`, or there is only one label, each probability is the sigmoid of
+/// its score.
 ///
 /// ```java
 /// try (TextClassifier classifier = HubModel.of(folder).classifier()) {
@@ -36,7 +37,7 @@ public final class TextClassifier implements AutoCloseable {
     return new TextClassifier(TextScorer.open(hub, options, (_, scored) -> probabilities(scored)));
   }
 
-  /// Returns the function that makes probabilities of the scores, by the model's `problem_type`.
+  /// Returns the function that turns scores into probabilities, by the model's `problem_type`.
   static UnaryOperator<NDArray> probabilities(HubModel hub) {
     UnaryOperator<NDArray> softmax = scores -> scores.softmax(-1);
     UnaryOperator<NDArray> sigmoid = Activation::sigmoid;
@@ -45,21 +46,22 @@ public final class TextClassifier implements AutoCloseable {
     return hub.labels().size() == 1 ? sigmoid : chosen;
   }
 
-  /// The labels of one text, with their probabilities.
+  /// Returns the labels of one text, with their probabilities.
   ///
   /// @throws MisuseException as [#classify(List)]
   public Classifications classify(String text) {
     return classify(List.of(MisuseException.requireGiven("text", text))).getFirst();
   }
 
-  /// The labels of texts, with their probabilities, in the texts' order.
+  /// Returns the labels of each text, with their probabilities, in the order of the texts.
   ///
   /// @throws MisuseException if a text is null
   public List<Classifications> classify(List<String> texts) {
     return labelled(scorer.scoresOf(MisuseException.requireGiven("texts", texts)));
   }
 
-  /// The labels of pairs of texts, such as of a premise and what may follow from it.
+  /// Returns the labels of each pair of texts, such as a premise and a hypothesis, with their
+  /// probabilities, in the order of the pairs.
   ///
   /// @throws MisuseException if a text is null
   public List<Classifications> classifyPairs(List<StringPair> pairs) {
@@ -76,12 +78,13 @@ public final class TextClassifier implements AutoCloseable {
     return new Classifications(labels, wide);
   }
 
-  /// The names of the labels, in the order in which `config.json` numbers them.
+  /// Returns the names of the labels, in the order in which `config.json` numbers them.
   public List<String> labels() {
     return scorer.labels();
   }
 
-  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
+  /// Frees the model's memory and the tokenizer, after the calls that have begun are finished.
+  /// Later calls are refused.
   @Override
   public void close() {
     scorer.close();

@@ -49,8 +49,8 @@ public final class TextEmbedder implements AutoCloseable {
     return Cleanup.orUndo(() -> over(base, model, options), model::close);
   }
 
-  /// @param model has the weights; closing the embedder closes it
-  /// @throws MisuseException if it gives no states
+  /// @param model the loaded model; closing the embedder closes it
+  /// @throws MisuseException if the model has no output of hidden states
   static TextEmbedder over(HubModel hub, Model model, TextOptions options) {
     if (!hub.outputs().getFirst().equals(STATES)) {
       throw new MisuseException(
@@ -88,10 +88,10 @@ public final class TextEmbedder implements AutoCloseable {
     }
   }
 
-  /// A translator for DJL, with the default prompt. The model frees the tokenizer when it is closed.
+  /// Returns a translator for DJL, with the default prompt. Closing the model frees the tokenizer.
   ///
-  /// @param texts of an input
-  /// @param output makes an output of their vectors
+  /// @param texts returns the texts of an input
+  /// @param output makes the output from the vectors of these texts
   <I, O> Translator<I, O> ofTexts(Function<I, List<String>> texts, Function<float[][], O> output) {
     String before = folder.prompt(prompt);
     TextTokenizer tokenizer = runner.tokenizer();
@@ -101,23 +101,24 @@ public final class TextEmbedder implements AutoCloseable {
         output);
   }
 
-  /// The vector of one text.
+  /// Returns the vector of one text.
   ///
   /// @throws MisuseException as [#embed(List)]
   public float[] embed(String text) {
     return embed(List.of(MisuseException.requireGiven("text", text)))[0];
   }
 
-  /// The vectors of texts, in their order.
+  /// Returns one vector for each text, in the order of the texts.
   ///
-  /// @throws MisuseException if a text is null or the tokenizer makes no token of it
+  /// @throws MisuseException if a text is null, or the tokenizer makes no token of it
   public float[][] embed(List<String> texts) {
     return embed(texts, prompt);
   }
 
-  /// The vectors of texts that have a prompt put before them, such as `query` or `document`.
+  /// Returns one vector for each text, with a prompt such as `query` or `document` put before
+  /// each.
   ///
-  /// @param promptName one of [#prompts]; empty for none
+  /// @param promptName the name of one of [#prompts]; empty for no prompt
   /// @throws MisuseException as [#embed(List)], or if there is no such prompt
   public float[][] embed(List<String> texts, String promptName) {
     MisuseException.requireGiven("texts", texts);
@@ -130,19 +131,19 @@ public final class TextEmbedder implements AutoCloseable {
     return pooled.prompt() || before.isEmpty() ? 0 : runner.tokenizer().promptLength(before);
   }
 
-  /// The folder's prompts: texts by their names.
+  /// Returns the texts of the folder's prompts, by their names.
   public Map<String, String> prompts() {
     return Map.copyOf(folder.prompts());
   }
 
-  /// How many numbers a vector has.
+  /// Returns how many numbers a vector has.
   public int dimension() {
     return embed("a").length;
   }
 
-  /// Returns the similarity of two vectors, by the function that the folder names; more is more
-  /// alike. The function is the cosine unless the folder says `dot`, `euclidean` or `manhattan`;
-  /// the last two give the negative distance.
+  /// Returns the similarity of two vectors by the function that the folder names; higher is more
+  /// similar. The function is the cosine unless the folder says `dot`, `euclidean` or `manhattan`.
+  /// The latter two give the negative distance.
   ///
   /// @throws MisuseException if the vectors have different lengths
   public double similarity(float[] first, float[] second) {
@@ -156,7 +157,8 @@ public final class TextEmbedder implements AutoCloseable {
     return folder.similarity().of(first, second);
   }
 
-  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
+  /// Frees the model's memory and the tokenizer, after the calls that have begun are finished.
+  /// Later calls are refused.
   @Override
   public void close() {
     runner.close();

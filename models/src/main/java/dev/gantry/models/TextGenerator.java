@@ -18,8 +18,8 @@ import java.util.stream.Stream;
 /// Continues a text, token by token, with a model whose block is a [CausalBlock]. Immutable,
 /// thread-safe.
 ///
-/// The token of the highest score follows, unless there is a temperature: then a token is drawn, by
-/// the CPU and a seed, so that the same seed gives the same text.
+/// The token with the highest score follows, unless a temperature is set. With a temperature, the
+/// CPU draws the token by a seeded random generator, so that the same seed gives the same text.
 public final class TextGenerator {
   private static final int MAX_TOKENS = 1 << 24;
 
@@ -41,29 +41,30 @@ public final class TextGenerator {
     cancelled = builder.cancelled;
   }
 
-  /// A builder with the defaults that its methods name.
+  /// Returns a builder with the defaults that its methods name.
   public static Builder builder() {
     return new Builder();
   }
 
-  /// Continues a text until it has enough tokens, comes to an end token, or is as long as the model
-  /// can have it.
+  /// Continues a text. It ends after the maximum number of tokens, after an end token, or when it
+  /// is as long as the model allows.
   ///
-  /// @param prompt the ids of the tokens so far, one or more
-  /// @return the ids of those that follow; the last one may be an end token
-  /// @throws MisuseException if the model's block is no [CausalBlock], or the prompt is empty, too
-  ///     long, or has an id that the model does not know
+  /// @param prompt the ids of the text's tokens, at least one
+  /// @return the ids of the tokens that follow; the last may be an end token
+  /// @throws MisuseException if the model's block is no [CausalBlock], or if the prompt is empty,
+  ///     too long, or has an id that the model does not know
   public long[] generate(Model model, long... prompt) {
     try (TextSession session = session(model)) {
       return session.generate(prompt);
     }
   }
 
-  /// Continues several texts together, each as if it were alone: shorter ones have padding before them, which no token
-  /// sees. They go on until the last one has ended. The listener does not hear of their tokens.
+  /// Continues several texts in one batch, with the same result as each alone. Shorter texts are
+  /// padded at the front; no token sees the padding. The batch runs until the last text has ended.
+  /// The listener does not receive these tokens.
   ///
-  /// @param prompts the ids of each text's tokens so far, one or more
-  /// @return for each text, the ids of those that follow
+  /// @param prompts the ids of each text's tokens, at least one
+  /// @return for each text, the ids of the tokens that follow
   /// @throws MisuseException as [#generate(Model, long...)]
   public List<long[]> generate(Model model, List<long[]> prompts) {
     if (MisuseException.requireGiven("prompts", prompts).isEmpty()) {
@@ -90,9 +91,10 @@ public final class TextGenerator {
     return generated.stream().map(each -> each.build().toArray()).toList();
   }
 
-  /// Begins a text that grows, such as a conversation, with a cache that is kept from one answer to the next.
+  /// Begins a session for a text that grows, such as a conversation. The session keeps its cache
+  /// from one answer to the next.
   ///
-  /// @return a session that owns the cache's memory until you close it, before the model
+  /// @return a session that owns the cache's memory; close it before the model
   /// @throws MisuseException if the model's block is no [CausalBlock]
   public TextSession session(Model model) {
     return new TextSession(model, this);
@@ -102,7 +104,8 @@ public final class TextGenerator {
     return tokens;
   }
 
-  /// Each text has random numbers of its own, by the same seed, so that it is drawn as if it were alone.
+  /// Gives each text its own random generator with the same seed, so that its tokens are drawn as
+  /// if it were alone.
   TokenChooser chooser(int texts) {
     return new TokenChooser(
         sampling,
@@ -121,7 +124,7 @@ public final class TextGenerator {
     listener.accept(token);
   }
 
-  /// Makes [TextGenerator]s; nothing is required. For one thread.
+  /// Builds a [TextGenerator]. No option is required. Not thread-safe.
   public static final class Builder {
     private int tokens = 50;
     private double penalty = 1;
@@ -136,43 +139,46 @@ public final class TextGenerator {
 
     private Builder() {}
 
-    /// The most tokens that it generates; 50 unless you say otherwise.
+    /// Sets the maximum number of generated tokens. The default is 50.
     public Builder optMaxTokens(int most) {
       MisuseException.requireRange("optMaxTokens", most, 1, MAX_TOKENS);
       tokens = most;
       return this;
     }
 
-    /// How far scores count: near 0 the best token follows nearly always, 1 is as the model was
-    /// trained. 0, the default, always takes the best.
+    /// Sets the number by which scores are divided before a token is drawn. 1 gives the
+    /// probabilities of the training; near 0, the best token is drawn nearly always. 0, the
+    /// default, always takes the best token.
     public Builder optTemperature(double chosen) {
       temperature = required("optTemperature", chosen, 0, 1000);
       return this;
     }
 
-    /// Draws from the `most` tokens with the highest scores, and those equal to the last of them; 0, the default, draws
-    /// from all.
+    /// Draws from the `most` tokens with the highest scores, and those equal to the last of them.
+    /// 0, the default, draws from all tokens.
     public Builder optTopK(int most) {
       MisuseException.requireRange("optTopK", most, 0, MAX_TOKENS);
       topK = most;
       return this;
     }
 
-    /// Draws from the likeliest tokens that have this share together, 0 to 1, after `optTopK`; 1, the default, draws from
-    /// all.
+    /// Draws from the likeliest tokens whose probabilities add up to this number, from 0 to 1. It
+    /// applies after `optTopK`. 1, the default, draws from all tokens.
     public Builder optTopP(double share) {
       topP = required("optTopP", share, 0, 1);
       return this;
     }
 
-    /// Draws from tokens that are at least this share as likely as the best, 0 to 1; 0, the default, draws from all.
+    /// Draws from the tokens whose probability is at least this fraction of the best token's, from
+    /// 0 to 1. 0, the default, draws from all tokens.
     public Builder optMinP(double share) {
       minP = required("optMinP", share, 0, 1);
       return this;
     }
 
-    /// Divides the scores of tokens that the prompt or the answer has by this, and multiplies those below 0; 1, the
-    /// default, leaves them. The best token is chosen after that, too.
+    /// Divides the scores of tokens in the prompt or the answer by this number, or multiplies them
+    /// if they are negative. 1, the default, leaves them unchanged. The penalty also applies if
+    /// the best token is taken.
     public Builder optRepetitionPenalty(double chosen) {
       penalty = required("optRepetitionPenalty", chosen, 0.01, 100);
       return this;
@@ -187,33 +193,33 @@ public final class TextGenerator {
       return value;
     }
 
-    /// The seed of the random numbers; 0 unless you say otherwise.
+    /// Sets the seed of the random numbers. The default is 0.
     public Builder optSeed(long chosen) {
       seed = chosen;
       return this;
     }
 
-    /// Tokens that end the text, such as `eos_token_id` of `config.json`.
+    /// Sets the ids of the tokens that end a text, such as `eos_token_id` of `config.json`.
     public Builder optEnds(long... ids) {
       ends = LongStream.of(MisuseException.requireGiven("optEnds", ids)).boxed().toList();
       return this;
     }
 
-    /// Sets a listener that is told each token as soon as it is generated.
+    /// Sets a listener that receives each token as soon as it is generated.
     public Builder optListener(LongConsumer chosen) {
       MisuseException.requireGiven("optListener", chosen);
       listener = chosen;
       return this;
     }
 
-    /// Sets what is asked before each pass through the model, from which a token or a piece of a long prompt comes: once
-    /// it says true, the text ends with the tokens that it has.
+    /// Sets a condition that is evaluated before each forward pass, which computes a token or a
+    /// piece of a long prompt. Once it is true, the text ends with the tokens that it has.
     public Builder optCancel(BooleanSupplier chosen) {
       cancelled = MisuseException.requireGiven("optCancel", chosen);
       return this;
     }
 
-    /// The generator as it is set now.
+    /// Returns the generator as it is set now.
     public TextGenerator build() {
       return new TextGenerator(this);
     }

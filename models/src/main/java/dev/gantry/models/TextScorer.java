@@ -23,7 +23,7 @@ import java.util.function.UnaryOperator;
 /// }
 /// ```
 public final class TextScorer implements AutoCloseable {
-  /// The architectures that score texts end so.
+  /// The suffix of the architectures that score texts.
   static final String SUFFIX = "ForSequenceClassification";
 
   private final HubModel hub;
@@ -40,7 +40,7 @@ public final class TextScorer implements AutoCloseable {
     return open(hub, options, SentenceFolder::scores);
   }
 
-  /// @param function what the scores go through, by the folder
+  /// @param function the function that the folder says to apply to the scores
   static TextScorer open(
       HubModel hub,
       TextOptions options,
@@ -50,7 +50,7 @@ public final class TextScorer implements AutoCloseable {
     return Cleanup.orUndo(() -> over(hub, model, options, function), model::close);
   }
 
-  /// @param model has the weights; closing the scorer closes it
+  /// @param model the loaded model; closing the scorer closes it
   static TextScorer over(
       HubModel hub,
       Model model,
@@ -77,24 +77,26 @@ public final class TextScorer implements AutoCloseable {
     }
   }
 
-  /// A translator of pairs for DJL. The model frees the tokenizer when it is closed.
+  /// Returns a translator of pairs for DJL. Closing the model frees the tokenizer.
   ///
-  /// @param output makes an output of a pair's numbers
+  /// @param output makes the output from the scores of a pair
   <O> Translator<StringPair, O> ofPairs(Function<float[], O> output) {
     return runner.translator(
         pair -> List.of(runner.tokenizer().encode(prompt, pair)), 0, rows -> output.apply(rows[0]));
   }
 
-  /// A translator of texts that are no pairs, as [#ofPairs].
+  /// Returns a translator of single texts for DJL, as [#ofPairs] does for pairs.
   <O> Translator<String, O> ofTexts(Function<float[], O> output) {
     return runner.translator(
         text -> List.of(runner.tokenizer().encode(prompt, text)), 0, rows -> output.apply(rows[0]));
   }
 
-  /// Scores texts against a query, in the texts' order; more is better. The function that the folder names, or the
-  /// sigmoid, has been applied.
+  /// Scores texts against a query. The scores are in the order of the texts; a higher score is a
+  /// better match. Each score is the result of the function that the folder names, or else of the
+  /// sigmoid.
   ///
-  /// @throws MisuseException if a text is null, or the model has several labels: [#scores] gives a number for each
+  /// @throws MisuseException if a text is null, or the model has several labels: then use
+  ///     [#scores]
   public float[] score(String query, List<String> texts) {
     MisuseException.requireGiven("query", query);
     MisuseException.requireGiven("texts", texts);
@@ -110,7 +112,7 @@ public final class TextScorer implements AutoCloseable {
     return scores;
   }
 
-  /// Scores pairs, in their order: for each a number of each label.
+  /// Scores pairs of texts. The result has one row for each pair, with one number for each label.
   ///
   /// @throws MisuseException if a text is null
   public float[][] scores(List<StringPair> pairs) {
@@ -118,17 +120,18 @@ public final class TextScorer implements AutoCloseable {
     return runner.rows(pairs, pair -> runner.tokenizer().encode(prompt, pair), 0);
   }
 
-  /// Scores texts that are no pairs, in their order.
+  /// Scores single texts. The result has one row for each text.
   float[][] scoresOf(List<String> texts) {
     return runner.rows(texts, text -> runner.tokenizer().encode(prompt, text), 0);
   }
 
-  /// The names of the labels, in the order of the numbers.
+  /// Returns the names of the labels, in the order of the numbers of [#scores].
   public List<String> labels() {
     return hub.labels();
   }
 
-  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
+  /// Frees the model's memory and the tokenizer, after the calls that have begun are finished.
+  /// Later calls are refused.
   @Override
   public void close() {
     runner.close();

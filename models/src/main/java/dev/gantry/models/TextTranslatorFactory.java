@@ -22,8 +22,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 
-/// DJL's translators of texts for a folder of the hub that `Criteria` load by the engine `Gantry`: the answers of
-/// [TextEmbedder], [TextScorer] and [TextClassifier]. `Criteria` that give no translator find it by themselves.
+/// Makes DJL's translators of texts for a folder of the hub that `Criteria` load by the engine
+/// `Gantry`. They answer as [TextEmbedder], [TextScorer] and [TextClassifier] do. `Criteria`
+/// without a translator find this factory by themselves.
 ///
 /// | input | output |
 /// | --- | --- |
@@ -31,7 +32,7 @@ import java.util.function.Function;
 /// | `String[]` | `float[][]`, vectors |
 /// | `StringPair` | `float[]`, the scores of a cross-encoder |
 /// | `String`, `StringPair` | `Classifications` |
-/// | `Input` | `Output`, for DJL Serving: what suits the model |
+/// `Input` | `Output`, for DJL Serving: the answer that suits the model |
 ///
 /// Arguments: `prompt` and `maxLength`, as in [TextOptions].
 public final class TextTranslatorFactory implements TranslatorFactory {
@@ -49,8 +50,8 @@ public final class TextTranslatorFactory implements TranslatorFactory {
     return TYPES;
   }
 
-  /// @throws MisuseException if the model does not give what the types ask for. The model is closed then, as nobody else
-  ///     could
+  /// @throws MisuseException if the model cannot give the output of these types; the model is
+  ///     closed then, because no caller holds it
   @Override
   @SuppressWarnings("unchecked")
   public <I, O> Translator<I, O> newInstance(

@@ -11,8 +11,8 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/// Makes the block of a folder of the hub, and loads its weights. The engine `Gantry` finds it by the service
-/// loader and calls it for a model that has no block.
+/// Makes the block of a folder of the hub, and loads its weights. The engine `Gantry` finds this
+/// class by the service loader, and calls it for a model that has no block.
 public final class HubBlockFactory implements BlockFactory {
   private static final long serialVersionUID = 1;
 

@@ -29,9 +29,10 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/// Opens folders for DJL's `Criteria` as DJL itself does, and names the translators of texts for a folder of the hub, so
-/// that `Criteria` need no translator. DJL asks for translators before it makes a model, and only here a library can
-/// answer; its service loader finds this.
+/// Opens folders for DJL's `Criteria` as DJL itself does, and adds the translators of texts for a
+/// folder of the hub, so that `Criteria` need no translator. DJL chooses a translator before it
+/// makes a model, so a library can supply one only through a repository. DJL's service loader
+/// finds this class.
 public final class HubRepositoryFactory implements RepositoryFactory {
   @Override
   public Set<String> getSupportedScheme() {
@@ -46,8 +47,8 @@ public final class HubRepositoryFactory implements RepositoryFactory {
         : new Folder(name, uri, path);
   }
 
-  /// The translators for `Criteria` that name none. DJL Serving's inputs are left to DJL, which has rules of its own for
-  /// them.
+  /// The translators for `Criteria` that name none. DJL's own rules apply to the inputs of DJL
+  /// Serving.
   public static final class Translators implements TranslatorFactory {
     private final TextTranslatorFactory texts = new TextTranslatorFactory();
 
@@ -78,7 +79,8 @@ public final class HubRepositoryFactory implements RepositoryFactory {
     }
   }
 
-  /// Whether a folder within has a `metadata.json` of DJL: then the whole is a repository of several models.
+  /// Whether a folder within has a `metadata.json` of DJL. In that case the folder is a repository
+  /// of several models.
   private static boolean hasMetadata(Path path) {
     if (!Files.isDirectory(path)) {
       return false;
@@ -88,7 +90,7 @@ public final class HubRepositoryFactory implements RepositoryFactory {
           .filter(file -> file.endsWith("metadata.json") && !path.equals(file.getParent()))
           .anyMatch(HubRepositoryFactory::isMetadata);
     } catch (IOException | UncheckedIOException _) {
-      // As DJL does: a folder that cannot be searched is one model.
+      // DJL, too, takes a folder that cannot be searched for a single model.
       return false;
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The factories that the engine `Gantry` for DJL, and DJL itself, find by the service loader.
+/// The factories that the service loader finds, for DJL and for the engine `Gantry`.
 @NullMarked
 package dev.gantry.models.internal;
 

@@ -33,8 +33,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// A folder's chat template, which makes one text of a conversation. A message's text is never
-/// taken for a template. Immutable, thread-safe.
+/// A folder's chat template, which turns a conversation into one text. The text of a message is
+/// never evaluated as a template. Immutable, thread-safe.
 public final class ChatTemplate {
   private static final long MAX_BYTES = 16 << 20;
   private static final long MAX_TEXT = 1 << 26;
@@ -84,10 +84,11 @@ public final class ChatTemplate {
     return new ELFunctionDefinition("", name, ChatTemplate.class, method, String.class);
   }
 
-  /// Reads `chat_template.jinja`, or `chat_template` of `tokenizer_config.json`, and the special tokens that this names.
+  /// Reads the template from `chat_template.jinja`, or else from `chat_template` of
+  /// `tokenizer_config.json`. Reads the special tokens from `tokenizer_config.json`.
   ///
   /// @throws MisuseException if the folder has no template
-  /// @throws MalformedFileException if a file is not as it must be
+  /// @throws MalformedFileException if a file is invalid
   public static ChatTemplate read(Path folder) {
     Path config = folder.resolve("tokenizer_config.json");
     JsonTree members = Files.isRegularFile(config) ? members(config) : JsonTree.EMPTY;
@@ -104,7 +105,7 @@ public final class ChatTemplate {
     }
     Map<String, Object> words = new HashMap<>();
     for (String name : List.of("bos_token", "eos_token", "unk_token", "pad_token")) {
-      // A special token may be written with its properties.
+      // A special token may be an object with properties.
       members
           .text(name)
           .or(() -> members.object(name).text("content"))
@@ -121,7 +122,7 @@ public final class ChatTemplate {
     }
   }
 
-  /// One template, or that named `default` of several.
+  /// Returns the only template, or the one that is named `default`.
   private static @Nullable String template(JsonTree members) {
     List<?> several = members.get("chat_template", List.class).orElse(List.of());
     return members
@@ -134,7 +135,7 @@ public final class ChatTemplate {
         .orElse(null);
   }
 
-  /// Refuses what Jinjava passes over without a word: loops with a condition, or with an `else`.
+  /// Refuses constructs that Jinjava silently ignores: loops with a condition or with an `else`.
   private static void requireKnown(Path file, String template) {
     Deque<String> open = new ArrayDeque<>();
     Matcher tag = BRANCH.matcher(template);
@@ -157,9 +158,11 @@ public final class ChatTemplate {
     return new MalformedFileException(Location.of(file), 0, "chat-template", fault);
   }
 
-  /// Takes away the blanks that blocks stand behind on their lines, and the ends of lines behind blocks, as the reference
-  /// does: Jinjava would also take blanks behind an expression. Writes what it does not parse in another way: a list
-  /// backwards, a named argument that is a sum, and the marks of what a model answered, which are for trainings.
+  /// Rewrites a template for Jinjava. It removes the blanks before a block on its line and the
+  /// line end after a block, as the reference does; Jinjava's own option would also remove blanks
+  /// before an expression. It also rewrites three constructs that Jinjava does not parse: a
+  /// reversed list, a named argument that is a sum, and the marks of the model's answers, which
+  /// only trainings need.
   private static String rewritten(String template) {
     return Negations.bracketed(template)
         .replaceFirst("\n$", "")
@@ -171,17 +174,17 @@ public final class ChatTemplate {
         .replaceAll("(\\w=)(\\w[\\w.]*(?:\\|\\w+)? *[-+] *\\w+)", "$1($2)");
   }
 
-  /// @param messages each with a `role` and a `content`
-  /// @param begin whether the answer's beginning follows the last message
+  /// @param messages the messages, each with a `role` and a `content`
+  /// @param begin whether the beginning of an answer follows the last message
   /// @throws MisuseException if the template refuses the conversation
-  /// @throws MalformedFileException if it is no template, or one that Jinjava cannot render
+  /// @throws MalformedFileException if the template is invalid, or Jinjava cannot render it
   public String render(List<Map<String, String>> messages, boolean begin) {
     Map<String, Object> given = new HashMap<>(words);
     given.put("messages", messages);
     given.put("tools", None.NONE);
     given.put("documents", None.NONE);
     given.put("add_generation_prompt", begin);
-    // Templates ask whether there is such a function.
+    // Templates test whether this function exists.
     given.put("strftime_now", true);
     RenderResult result = JINJA.renderForResult(template, given);
     for (TemplateError error : result.getErrors()) {
@@ -196,7 +199,8 @@ public final class ChatTemplate {
     return result.getOutput();
   }
 
-  /// Refuses filters and tests that Jinjava does not know: it takes their answers for nothing.
+  /// Refuses filters and tests that Jinjava does not know, because it would silently treat their
+  /// results as empty.
   private void requireKnown(Context rendered) {
     for (String name : new TreeSet<>(rendered.getResolvedValues())) {
       String last = name.substring(name.indexOf(':') + 1);
@@ -210,13 +214,13 @@ public final class ChatTemplate {
     }
   }
 
-  /// Refuses a conversation: the templates' `raise_exception` calls this.
+  /// Refuses a conversation. The function `raise_exception` of templates calls this.
   @SuppressWarnings("DoNotCallSuggester") // Jinjava calls it.
   public static String raise(String reason) {
     throw new MisuseException("the chat template refuses the conversation: " + reason);
   }
 
-  /// Returns the present time as text: the templates' `strftime_now` calls this.
+  /// Returns the present time as text. The function `strftime_now` of templates calls this.
   public static String now(String format) {
     try {
       return StrftimeFormatter.format(

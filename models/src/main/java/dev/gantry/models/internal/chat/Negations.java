@@ -6,11 +6,13 @@ import java.util.Deque;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Puts brackets around what `not` denies: in Python that is a whole comparison or test, in Jinjava only the next value.
+/// Puts parentheses around the operand of each `not`. In Python that is a whole comparison or
+/// test, in Jinjava only the next value.
 final class Negations {
   private static final Pattern TAG = Pattern.compile("\\{%.*?%}|\\{\\{.*?}}", Pattern.DOTALL);
 
-  /// Texts; `not` behind `is` and before `in`, which is part of a test; and what begins or ends what is denied.
+  /// Matches strings, the `not` of `is not` and `not in`, which belong to a test, and whatever
+  /// begins or ends an operand of `not`.
   private static final Pattern TOKEN =
       Pattern.compile(
           "'(?:\\\\.|[^'\\\\])*'|\"(?:\\\\.|[^\"\\\\])*\"|\\bis\\s+not\\b|\\bnot\\s+in\\b"
@@ -29,7 +31,8 @@ final class Negations {
   private static String inTag(String tag) {
     StringBuilder written = new StringBuilder(tag.substring(0, 2));
     Matcher token = TOKEN.matcher(tag);
-    // How deep in brackets each `not` stands whose end has not come.
+    // For each `not` whose operand has not ended, the nesting depth of parentheses at which it
+    // stands.
     Deque<Integer> open = new ArrayDeque<>();
     int depth = 0;
     int from = 2;
@@ -53,7 +56,7 @@ final class Negations {
     return written.append(tag.substring(from)).toString();
   }
 
-  /// Closes what is denied at this depth or deeper.
+  /// Closes the operands that began at this depth or deeper.
   private static void close(Deque<Integer> open, int depth, StringBuilder written) {
     while (!open.isEmpty() && open.peek() >= depth) {
       open.pop();

@@ -7,7 +7,8 @@ import com.hubspot.jinjava.objects.PyWrapper;
 import com.hubspot.jinjava.util.HasObjectTruthValue;
 import org.jspecify.annotations.Nullable;
 
-/// Python's `None`, which is a value: a variable that is not defined does not equal it. Jinjava has one null for both.
+/// Python's `None`. It is a value, and an undefined variable does not equal it, while Jinjava has
+/// one null for both.
 final class None implements PyWrapper, HasObjectTruthValue {
   static final None NONE = new None();
 

@@ -68,11 +68,11 @@ final class PythonMethods extends CompositeELResolver {
             + text.substring(1).toLowerCase(Locale.ROOT);
   }
 
-  /// @param set the characters to take away; null for blanks
+  /// @param set the characters to strip; null for white space
   private static String stripped(String text, @Nullable String set, boolean left, boolean right) {
     String away = "[" + Pattern.quote(set == null ? BLANKS : set) + "]";
     String begun = left ? text.replaceFirst("^" + away + "+", "") : text;
-    // Looks behind, so that blanks within a text are looked at once each.
+    // The look-behind has the effect that each run of blanks within a text is examined only once.
     return right ? begun.replaceFirst("(?<!" + away + ")" + away + "+\\z", "") : begun;
   }
 

@@ -5,35 +5,36 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 
-/// Turns the tokens of an answer into text as they come, in whole characters: what a later token may still change, and what
-/// may be the beginning of a text that ends the answer, is held back. For one thread.
+/// Turns the tokens of an answer into text of whole characters as they arrive. It holds back the
+/// text that a later token may still change, and the text that may begin a stop text. Not
+/// thread-safe.
 public final class TextDecoder {
-  /// The character to which a tokenizer decodes bytes that are no whole character.
+  /// The character to which a tokenizer decodes bytes of an incomplete character.
   private static final char INCOMPLETE = '\uFFFD';
 
   private final Function<long[], String> decode;
   private final List<String> stops;
 
-  /// The tokens since the last whole character, and those before it that they are decoded with, since the first word of
-  /// a text is decoded without its blank.
+  /// The tokens since the last whole character, and some tokens before them, because the first
+  /// word of a decoded text loses its leading blank.
   private long[] tokens = new long[0];
 
   private int before;
   private final StringBuilder held = new StringBuilder();
   private boolean stopped;
 
-  /// @param stops texts that end the answer
+  /// @param stops the texts that end the answer
   public TextDecoder(Function<long[], String> decode, List<String> stops) {
     this.decode = decode;
     this.stops = stops;
   }
 
-  /// Whether the answer has come to a text that ends it.
+  /// Whether the answer has reached a stop text.
   public boolean isStopped() {
     return stopped;
   }
 
-  /// @return the text that is certain by now; may be empty
+  /// @return the text that no later token can change; may be empty
   public String add(long token) {
     tokens = Arrays.copyOf(tokens, tokens.length + 1);
     tokens[tokens.length - 1] = token;
@@ -48,7 +49,7 @@ public final class TextDecoder {
     return certain();
   }
 
-  /// The text that was held back, once no more tokens come.
+  /// Returns the text that was held back, after the last token.
   public String end() {
     String known = decode.apply(Arrays.copyOf(tokens, before));
     String all = decode.apply(tokens);
@@ -73,7 +74,7 @@ public final class TextDecoder {
     return certain;
   }
 
-  /// How many characters at the end are the beginning of a text that ends the answer.
+  /// Returns how many characters at the end of the text are the beginning of a stop text.
   private int begun(String stop) {
     for (int count = Math.min(stop.length() - 1, held.length()); count > 0; count--) {
       if (stop.startsWith(held.substring(held.length() - count))) {

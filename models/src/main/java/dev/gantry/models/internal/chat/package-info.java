@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How a conversation becomes one text, and the tokens of an answer become text.
+/// Turns a conversation into a prompt, and the tokens of an answer into text.
 @NullMarked
 package dev.gantry.models.internal.chat;
 

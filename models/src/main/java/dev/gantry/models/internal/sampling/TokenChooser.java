@@ -11,22 +11,23 @@ import java.util.TreeSet;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;
 
-/// Chooses the token that follows each text of a batch. The scores are divided and made shares where they are; the CPU
-/// gets the shares. For one thread.
+/// Chooses the token that follows each text of a batch. The division and the softmax of the scores
+/// run on their device; only the probabilities are copied to the CPU. Not thread-safe.
 public final class TokenChooser {
   private final Sampling how;
   private final List<RandomGenerator> randoms;
   private final List<Set<Long>> seen = new ArrayList<>();
   private @Nullable TokenSampler sampler;
 
-  /// @param randoms one for each text, so that a text of a batch gets the tokens that it would get alone
+  /// @param randoms one generator for each text, so that a text of a batch gets the same tokens as
+  ///     it would get alone
   public TokenChooser(Sampling how, List<RandomGenerator> randoms) {
     this.how = how;
     this.randoms = randoms;
     randoms.forEach(_ -> seen.add(new TreeSet<>()));
   }
 
-  /// Adds tokens that a text has.
+  /// Records tokens that a text already has.
   public void saw(int text, long... tokens) {
     if (how.penalty() != 1) {
       for (long token : tokens) {

@@ -6,8 +6,8 @@ import java.nio.FloatBuffer;
 import java.util.Arrays;
 import java.util.random.RandomGenerator;
 
-/// Draws a token by its share of those that a [Sampling] keeps. A vocabulary may have 128,000 tokens, so it is not
-/// sorted, and each step is one pass over an array. For one thread.
+/// Draws a token from those that a [Sampling] keeps, by their probabilities. A vocabulary may have
+/// 128,000 tokens, so they are not sorted; each step is one pass over an array. Not thread-safe.
 final class TokenSampler {
   private static final int BLOCK = 1024;
 
@@ -16,7 +16,7 @@ final class TokenSampler {
   private final int[] ids;
   private final double[] sums;
 
-  /// How many tokens are left: `ids` and `weights` begin with them.
+  /// How many tokens are kept: they are the first elements of `ids` and `weights`.
   private int count;
 
   TokenSampler(Sampling how, int vocabulary) {
@@ -26,8 +26,8 @@ final class TokenSampler {
     sums = new double[(vocabulary + BLOCK - 1) / BLOCK];
   }
 
-  /// @param shares the next `vocabulary` values are read: the softmax of the scores
-  /// @throws MisuseException if they are no numbers
+  /// @param shares the probabilities: the next `vocabulary` values of this buffer are read
+  /// @throws MisuseException if a value is not a number
   int draw(FloatBuffer shares, RandomGenerator random) {
     count = weights.length;
     shares.get(weights);
@@ -42,10 +42,9 @@ final class TokenSampler {
     }
     float floor = how.minP() == 0 ? 0 : (float) (best(0, count) * how.minP());
     double mass = total;
-    // A token belongs to the likeliest ones of a share if those that are likelier do not have it
-    // already. So one is
-    // drawn, and drawn again among the likelier ones if it does not: each draw is fair to those
-    // that belong.
+    // A token belongs to the top-p tokens if the likelier tokens do not reach that probability
+    // together. A token is drawn; if it does not belong to them, another is drawn from the
+    // likelier tokens. Each draw preserves the ratios among the tokens that belong.
     while (true) {
       int drawn = place(random.nextDouble() * mass);
       float weight = weights[drawn];
@@ -60,7 +59,8 @@ final class TokenSampler {
     }
   }
 
-  /// The best token belongs to the likeliest ones of any share.
+  /// Whether a token is kept, by the sum of the likelier tokens' weights. The best token is always
+  /// kept.
   private static boolean isWithin(double above, double share) {
     return above == 0 || above < share;
   }
@@ -73,15 +73,15 @@ final class TokenSampler {
     return isWhole() ? place : ids[place];
   }
 
-  /// Keeps the tokens above `bound`, in their order.
+  /// Keeps the tokens whose weight is above `bound`, in their order.
   ///
-  /// @param equal whether those at it are kept, too
+  /// @param equal whether tokens whose weight equals `bound` are kept, too
   private void keep(float bound, boolean equal) {
     int least = bits(bound) + (equal ? 0 : 1);
     boolean whole = isWhole();
     int kept = 0;
     for (int i = 0; i < count; i++) {
-      // Written without a branch, which a core would often foretell wrongly.
+      // This is written without a branch, which a core would often mispredict.
       float weight = weights[i];
       weights[kept] = weight;
       ids[kept] = whole ? i : ids[i];
@@ -90,8 +90,8 @@ final class TokenSampler {
     count = kept;
   }
 
-  /// Keeps the `most` highest, and those equal to the last of them. So many blocks' highest values are as high as the
-  /// highest `most` values at least, so that only few values are sorted.
+  /// Keeps the `most` highest weights, and those equal to the last of them. The highest values of
+  /// blocks give a lower bound of them, so that only few values have to be sorted.
   private void keepHighest(int most) {
     int size = Math.max(1, count / (4 * most));
     float[] maxima = new float[(count + size - 1) / size];
@@ -115,7 +115,7 @@ final class TokenSampler {
     }
   }
 
-  /// The `place`th highest of the first values.
+  /// Returns the `place`th highest of the first `count` values.
   private static float last(float[] values, int count, int place) {
     float[] sorted = Arrays.copyOf(values, count);
     Arrays.sort(sorted);
@@ -139,8 +139,8 @@ final class TokenSampler {
     return all;
   }
 
-  /// The place of the token at which the sum of weights passes `point`, and of the last one that has a weight where
-  /// rounding lets none.
+  /// Returns the index of the token at which the cumulative weight exceeds `point`. If it never
+  /// does, because of rounding, returns the last token with a weight.
   private int place(double point) {
     double left = point;
     int block = 0;
@@ -160,7 +160,8 @@ final class TokenSampler {
     return last;
   }
 
-  /// Adds up the weights above that of `bits`, in four parts, which a core adds at once.
+  /// Returns the sum of the weights above that of `bits`. It adds four independent partial sums,
+  /// which a core computes in parallel.
   private double mass(int from, int end, int bits) {
     double a = 0;
     double b = 0;
@@ -179,13 +180,14 @@ final class TokenSampler {
     return a + b + c + d;
   }
 
-  /// The weight if it is above that of `bits`, else 0, without a branch.
+  /// Returns the weight if it is above that of `bits`, else 0, without a branch.
   private static float ifAbove(float weight, int bits) {
     int own = bits(weight);
     return Float.intBitsToFloat(own & ((bits - own) >> 31));
   }
 
-  /// The bits of a number that is not negative: they are in the order of the numbers.
+  /// Returns the bits of a number that is not negative. The order of the bits as integers is the
+  /// order of the numbers.
   private static int bits(float weight) {
     return Float.floatToRawIntBits(weight);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How the next token is chosen by its score.
+/// Chooses the next token from the scores of all tokens.
 @NullMarked
 package dev.gantry.models.internal.sampling;
 
