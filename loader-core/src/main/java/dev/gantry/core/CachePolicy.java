@@ -3,11 +3,12 @@ package dev.gantry.core;
 
 /// Whether reads go through the page cache.
 public enum CachePolicy {
-  /// Chooses for each request: reads bytes that are in the page cache from there, and all others by direct I/O, also
-  /// where the kernel does not say which they are.
+  /// Decides for each request: reads bytes that are in the page cache through the page cache, and
+  /// all other bytes by direct I/O. Bytes for which the kernel does not say whether they are in
+  /// the page cache are read by direct I/O.
   BY_RESIDENCY,
-  /// Reads through the page cache always.
+  /// Always reads through the page cache.
   BUFFERED,
-  /// Reads past the page cache always (`O_DIRECT`), where the file system supports it.
+  /// Always reads past the page cache (`O_DIRECT`) if the file system supports that.
   DIRECT
 }

@@ -5,15 +5,16 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Ends a transfer early: pass it in the options, and call [#cancel] from any thread. The transfer
-/// waits for its running reads, frees its memory and fails with
-/// [dev.gantry.core.Failure.Cancelled].
+/// Ends a transfer early: pass this object in the transfer's options, and call [#cancel] from any
+/// thread. The transfer waits for its running reads, frees its memory and fails with
+/// [dev.gantry.core.Failure.Cancelled]. Thread-safe.
 public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;
 
-  /// Cancels, and runs the actions of [#whenCancelled] on this thread, all of them also if some throw. A second call does
-  /// nothing.
+  /// Cancels the transfer, and runs the actions that [#whenCancelled] registered on this thread.
+  /// If an action throws, the remaining actions still run, and then the first exception is thrown.
+  /// A second call does nothing.
   public void cancel() {
     List<Runnable> told;
     synchronized (listeners) {
@@ -41,9 +42,10 @@ public final class Cancellation {
     return cancelled;
   }
 
-  /// Runs `action` once, on the thread that cancels; at once on this thread if [#cancel] was called already.
+  /// Registers `action`, which runs once, on the thread that calls [#cancel]. If [#cancel] was
+  /// called already, `action` runs at once on the calling thread.
   ///
-  /// @return unregisters `action` when it is run
+  /// @return an action that unregisters `action`
   public Runnable whenCancelled(Runnable action) {
     Object key = new Object();
     synchronized (listeners) {

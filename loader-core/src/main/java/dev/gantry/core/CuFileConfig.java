@@ -18,11 +18,12 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Settings of libcufile, with the keys of its file `cufile.json`: for [Session#open(CuFileConfig)].
+/// Settings of libcufile for [Session#open(CuFileConfig)], by the keys of libcufile's
+/// configuration file `cufile.json`.
 ///
-/// The session writes them to a file that only this user can read, and points libcufile to it when it opens the driver;
-/// libcufile then does not read `/etc/cufile.json`. Settings that are not given have libcufile's defaults.
-/// Immutable.
+/// The session writes the settings to a file that only this user can read, and points libcufile to
+/// this file when the session opens the driver; libcufile then does not read `/etc/cufile.json`.
+/// Settings that are not given have libcufile's defaults. Immutable.
 public final class CuFileConfig {
   private static final long ANY = Long.MAX_VALUE;
   private static final String FILE_SYSTEMS = "fs.(beegfs|gpfs|lustre|nfs|scatefs|weka)";
@@ -45,13 +46,15 @@ public final class CuFileConfig {
               ? null
               : "be -1 or 1 to 4096";
 
-  /// The key of an object that has one object for each mount point. A mount point's name may contain dots.
+  /// The key of a JSON object that holds one object for each mount point. A mount point's name may
+  /// contain dots.
   private static final String MOUNTS = "mount_table";
 
-  /// The keys that libcufile 1.15 knows, and those of later versions up to 1.19, as patterns, and the values that each takes. `docs/cufile-json.md` explains
-  /// them.
+  /// The keys that libcufile 1.15 to 1.19 know, as patterns, and the values that each key accepts.
+  /// `docs/cufile-json.md` explains the keys.
   ///
-  /// Source: GPUDirect Storage configuration guide; the ranges are those that libcufile 1.15 reports.
+  /// Source: GPUDirect Storage configuration guide; the ranges are the ones that libcufile 1.15
+  /// reports.
   private static final List<Setting> SETTINGS =
       List.of(
           new Setting("logging.dir", TEXT),
@@ -106,14 +109,14 @@ public final class CuFileConfig {
               "miscellaneous.(api_check_aggressive|skip_topology_detection|stream_memops_bypass)",
               FLAG));
 
-  /// A key, or several that have values of one kind.
+  /// A pattern that matches one key or several, and the rule for their values.
   private record Setting(Pattern key, Kind kind) {
     Setting(String key, Kind kind) {
       this(Pattern.compile(key.replace(".", "\\.")), kind);
     }
   }
 
-  /// The values of a setting.
+  /// The rule for the values of a setting.
   @FunctionalInterface
   private interface Kind {
     /// Returns the rule that `value` breaks, worded to follow "must" in a message; null if it breaks none.
@@ -145,7 +148,7 @@ public final class CuFileConfig {
             : "be a list";
   }
 
-  /// A list that has no value twice.
+  /// Accepts a list without duplicate values.
   private static Kind distinct(Kind kind) {
     return value ->
         value instanceof List<?> all && Set.copyOf(all).size() < all.size()
@@ -159,10 +162,10 @@ public final class CuFileConfig {
     this.json = json;
   }
 
-  /// Takes settings by their keys in `cufile.json`. A dot separates an object's name from a key in it, as in
-  /// `execution.max_io_threads`.
+  /// Makes a configuration from settings by their keys in `cufile.json`. A dot separates an
+  /// object's name from a key in it, as in `execution.max_io_threads`.
   ///
-  /// @param settings the values are numbers, booleans, text, or lists of these
+  /// @param settings the value of each key: a number, a boolean, a text, or a list of these
   /// @throws MisuseException if libcufile has no such key, or would refuse the value
   public static CuFileConfig of(Map<String, ?> settings) {
     SortedMap<String, Object> root = new TreeMap<>();
@@ -176,7 +179,7 @@ public final class CuFileConfig {
     return new CuFileConfig(text(root));
   }
 
-  /// Takes a `cufile.json` as it is, without checking it.
+  /// Makes a configuration from the text of a file `cufile.json`, without checking the text.
   ///
   /// @throws IOException if the file cannot be read
   public static CuFileConfig ofFile(Path cufileJson) throws IOException {
@@ -267,7 +270,7 @@ public final class CuFileConfig {
     }
   }
 
-  /// The file's text.
+  /// Returns the text of the file `cufile.json`.
   public String json() {
     return json;
   }

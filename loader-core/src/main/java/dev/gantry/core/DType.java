@@ -53,7 +53,7 @@ public enum DType {
     return Math.max(1, bits / Byte.SIZE);
   }
 
-  /// The dtype of exactly this name (upper case), or empty.
+  /// Returns the dtype whose name is exactly `name` (upper case), or empty if there is none.
   public static Optional<DType> named(String name) {
     return Optional.ofNullable(BY_NAME.get(MisuseException.requireGiven("name", name)));
   }

@@ -28,7 +28,7 @@ public sealed interface Device {
     }
   }
 
-  /// Reads `host`, `cuda` (the first device) or `cuda:N`.
+  /// Parses `host`, `cuda` (the first device) or `cuda:N`.
   ///
   /// @throws MisuseException if `name` is anything else
   static Device parse(String name) {

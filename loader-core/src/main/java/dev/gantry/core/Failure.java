@@ -3,16 +3,17 @@ package dev.gantry.core;
 
 import java.io.Serializable;
 
-/// Why an operation failed. Each layer has a record of its own, since the same code means something else in each.
+/// Why an operation failed. Each layer has a record of its own, since layers give different
+/// meanings to the same code.
 public sealed interface Failure extends Serializable {
   /// The failure in words, with its code and name.
   String describe();
 
   /// The kernel refused.
   ///
-  /// @param code `errno`
-  /// @param name such as `EIO`
-  /// @param meaning such as `Input/output error`
+  /// @param code the value of `errno`
+  /// @param name the code's name, such as `EIO`
+  /// @param meaning the code's meaning in words, such as `Input/output error`
   record Errno(int code, String name, String meaning) implements Failure {
     @Override
     public String describe() {
@@ -23,7 +24,7 @@ public sealed interface Failure extends Serializable {
   /// cuFile refused.
   ///
   /// @param code a `CUfileOpError` (5001 and up)
-  /// @param name such as `CU_FILE_DRIVER_NOT_INITIALIZED`, or `unknown`
+  /// @param name the code's name, such as `CU_FILE_DRIVER_NOT_INITIALIZED`, or `unknown`
   record CuFile(int code, String name, String meaning) implements Failure {
     @Override
     public String describe() {
@@ -34,7 +35,7 @@ public sealed interface Failure extends Serializable {
   /// The CUDA driver refused, directly or through cuFile.
   ///
   /// @param code a `CUresult`
-  /// @param name such as `CUDA_ERROR_OUT_OF_MEMORY`
+  /// @param name the code's name, such as `CUDA_ERROR_OUT_OF_MEMORY`
   record Cuda(int code, String name, String meaning) implements Failure {
     @Override
     public String describe() {
@@ -44,7 +45,7 @@ public sealed interface Failure extends Serializable {
 
   /// libtorch refused. It prints its reason to standard error instead of returning it.
   ///
-  /// @param code what its C entry point returned
+  /// @param code the value that libtorch's C entry point returned
   record Torch(int code) implements Failure {
     @Override
     public String describe() {
@@ -54,7 +55,7 @@ public sealed interface Failure extends Serializable {
 
   /// The file ended before all bytes were read.
   ///
-  /// @param missing bytes that were still wanted
+  /// @param missing the number of bytes that were not read
   record EndOfFile(long missing) implements Failure {
     @Override
     public String describe() {
@@ -64,7 +65,7 @@ public sealed interface Failure extends Serializable {
 
   /// A write returned 0 bytes, and no error.
   ///
-  /// @param missing bytes that were still to be written
+  /// @param missing the number of bytes that were not written
   record NothingWritten(long missing) implements Failure {
     @Override
     public String describe() {
@@ -74,8 +75,8 @@ public sealed interface Failure extends Serializable {
 
   /// The store of a remote file refused, or its answer was wrong.
   ///
-  /// @param status the answer's status, such as HTTP's 404, which stores of other protocols also give for a file that is
-  ///     missing; 0 if the status is not at fault
+  /// @param status the answer's status, such as HTTP's 404; stores of other protocols give 404,
+  ///     too, for a missing file; 0 if the status does not show the failure
   record Remote(int status, String reason) implements Failure {
     @Override
     public String describe() {
@@ -93,7 +94,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// The caller cancelled.
+  /// The caller cancelled the operation.
   record Cancelled() implements Failure {
     @Override
     public String describe() {

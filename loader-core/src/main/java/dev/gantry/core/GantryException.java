@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
-/// Everything that Gantry reports, in three families: a file that is not what it claims to be
-/// ([MalformedFileException]), a file or device that fails ([TransferException],
-/// [DeviceUnavailableException]), and a caller's mistake ([MisuseException]).
+/// The supertype of all exceptions that Gantry throws. They have three families: a file that is
+/// not what it claims to be ([MalformedFileException]), a file or device that fails
+/// ([TransferException], [DeviceUnavailableException]), and a caller's mistake
+/// ([MisuseException]).
 ///
-/// Unchecked, so that it passes through iterators, blocks and listeners unharmed. Its message is
-/// one line.
+/// The exception is unchecked, so that it passes through iterators, blocks and listeners, which
+/// may not declare exceptions. Its message is one line.
 public abstract sealed class GantryException extends RuntimeException
     permits MalformedFileException, TransferException, DeviceUnavailableException, MisuseException {
   private static final long serialVersionUID = 1L;
@@ -19,7 +20,7 @@ public abstract sealed class GantryException extends RuntimeException
     super(OneLine.escaped(message));
   }
 
-  /// One line, never null.
+  /// Returns the message, which is one line and never null.
   @Override
   public final String getMessage() {
     return String.valueOf(super.getMessage());

@@ -12,15 +12,16 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// The place of a file: on this machine, or in another store that a URI names.
+/// Names a file: by its path on this machine, or by its URI in another store. Immutable.
 public sealed interface Location {
   /// A file on this machine.
   static Location of(Path file) {
     return new Local(file);
   }
 
-  /// Reads a location. Text that begins with a scheme and `://`, such as `https://host/folder/model.safetensors`, names
-  /// a file of the store that serves the scheme; `file:/` and all other text is a path on this machine.
+  /// Parses a location. Text that begins with a scheme and `://`, such as
+  /// `https://host/folder/model.safetensors`, names a file of the store that serves the scheme;
+  /// `file:/` and all other text is a path on this machine.
   ///
   /// @throws MisuseException if the text is neither a path nor a URI, or begins like a URI that lacks a
   ///     slash, as `s3:/bucket/key` does; `./s3:/bucket/key` is a path
@@ -50,15 +51,15 @@ public sealed interface Location {
     }
   }
 
-  /// The last part of the name, such as `model.safetensors`; empty where there is none.
+  /// The last part of the path or URI, such as `model.safetensors`; empty if it has none.
   String fileName();
 
-  /// A file beside this one.
+  /// Returns the location of another file in this file's folder.
   ///
-  /// @param name a single name; the caller has refused separators and `..`
+  /// @param name a file name; the caller has already refused separators and `..`
   Location sibling(String name);
 
-  /// The path of a local file.
+  /// Returns the path of a local file.
   ///
   /// @throws MisuseException if another store holds the file
   Path path();
@@ -67,12 +68,14 @@ public sealed interface Location {
   /// if any version will do.
   @Nullable Object version();
 
-  /// The same file, of this version only.
+  /// Returns the location of this file in one version only: a file with another identity is not
+  /// opened.
   ///
-  /// @param identity as the store gave it when it opened the file
+  /// @param identity the file's identity, as the store gave it when it opened the file
   Location at(Object identity);
 
-  /// A file on this machine. Two are equal if their paths are, whatever their versions.
+  /// A file on this machine. Two local locations are equal if their paths are equal, whatever
+  /// their versions.
   record Local(Path path, @Nullable Object version) implements Location {
     public Local {
       MisuseException.requireGiven("path", path);
@@ -139,7 +142,7 @@ public sealed interface Location {
 
   /// A file of another store.
   ///
-  /// @param uri with a scheme, such as `https`
+  /// @param uri the file's URI, which has a scheme, such as `https`
   record Remote(URI uri, @Nullable Object version) implements Location {
     private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://?");
 
@@ -159,7 +162,7 @@ public sealed interface Location {
       return new Remote(uri, identity);
     }
 
-    /// The URI's scheme in lower case, which says what store serves this file.
+    /// The URI's scheme in lower case, which tells which store serves this file.
     public String scheme() {
       return uri.getScheme().toLowerCase(Locale.ROOT);
     }
@@ -170,7 +173,7 @@ public sealed interface Location {
       return path == null ? "" : path.substring(path.lastIndexOf('/') + 1);
     }
 
-    /// Keeps the query, since it may hold the credentials for the whole folder.
+    /// Keeps the query of the URI, since the query may hold the credentials for the whole folder.
     @Override
     public Location sibling(String name) {
       try {
@@ -187,7 +190,7 @@ public sealed interface Location {
       throw new MisuseException(this + " must be a local file for this call");
     }
 
-    /// The URI without user name, password and query, which may be secrets.
+    /// Returns the URI without user name, password and query, which may be secrets.
     @Override
     public String toString() {
       String user = uri.getRawUserInfo();

@@ -3,7 +3,7 @@ package dev.gantry.core;
 
 import java.nio.file.Path;
 
-/// A file whose bytes break the rules of its format. Nothing of it was loaded.
+/// Says that a file's bytes break the rules of its format. Nothing of the file was loaded.
 public final class MalformedFileException extends GantryException {
   private static final long serialVersionUID = 1L;
 
@@ -15,7 +15,8 @@ public final class MalformedFileException extends GantryException {
 
   /// @param offset where in the file the fault is, in bytes from its start
   /// @param kind the rule that is broken, as a stable name in kebab case such as `header-too-large`
-  /// @param detail what was found, for a person; control characters are escaped
+  /// @param detail a description of what was found, for a person to read; control characters are
+  ///     escaped
   public MalformedFileException(Location file, long offset, String kind, String detail) {
     super(file + ": offset " + offset + ": " + kind + ": " + OneLine.of(detail));
     this.detail = OneLine.of(detail);
@@ -30,12 +31,12 @@ public final class MalformedFileException extends GantryException {
     this(Location.of(file), offset, kind, detail);
   }
 
-  /// The file at fault; a URI without its query.
+  /// The malformed file; a URI comes without its query.
   public Location file() {
     return local ? Location.of(Path.of(file)) : Location.of(file);
   }
 
-  /// Bytes from the start of the file.
+  /// Where in the file the fault is, in bytes from the start of the file.
   public long offset() {
     return offset;
   }

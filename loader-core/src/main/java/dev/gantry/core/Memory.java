@@ -4,8 +4,9 @@ package dev.gantry.core;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/// Memory that the caller owns, such as a tensor's or a buffer: loads fill it, and writes read it. Gantry never frees
-/// it. It must stay allocated until the call that names it returns.
+/// Memory that the caller owns, such as a tensor's memory or a buffer. Loads fill the memory, and
+/// writes read it. Gantry never frees the memory. It must stay allocated until the call that takes
+/// it returns.
 public sealed interface Memory extends Source {
   /// The device of the memory.
   Device device();
@@ -15,8 +16,8 @@ public sealed interface Memory extends Source {
 
   /// Host memory.
   ///
-  /// @param segment accessible to every thread: of a shared, automatic or global arena, of the heap,
-  ///     or a bare address
+  /// @param segment a segment that every thread can access: from a shared, automatic or global
+  ///     arena, on the heap, or made from an address
   record OnHost(MemorySegment segment) implements Memory {
     private static final Thread SOME_OTHER = Thread.ofPlatform().unstarted(() -> {});
 
@@ -42,7 +43,8 @@ public sealed interface Memory extends Source {
     }
   }
 
-  /// Memory of a CUDA device. A call that names it waits first for work that was queued on the device.
+  /// Memory of a CUDA device. A call that takes this memory first waits for the work that was
+  /// queued on the device.
   ///
   /// @param address the first byte's address on the device
   record OnDevice(Device.Cuda device, long address, long length) implements Memory {

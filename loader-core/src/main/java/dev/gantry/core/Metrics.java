@@ -9,19 +9,21 @@ import java.util.Map;
 ///
 /// Counters never fall. A snapshot that is taken while the session works may mix several moments.
 ///
-/// @param holdings what the whole process holds, since what a session loaded outlives it
-/// @param mostUsed the most memory of each kind that Gantry used at once in the whole process, without what is kept for
-///     the next load; the kinds may have reached their maxima at different moments
+/// @param holdings the resources that the whole process holds, since loaded arrays outlive their
+///     session
+/// @param mostUsed the most memory of each kind that Gantry used at once in the whole process,
+///     without the memory that is kept for the next load; the kinds may have reached their maxima
+///     at different moments
 public record Metrics(
     Loads loads, Reads reads, Saves saves, Batches batches, Holdings holdings, MemoryUse mostUsed) {
 
   /// @param completed loads that returned
-  /// @param failed loads that threw, cancelled ones included
+  /// @param failed loads that threw, cancelled loads included
   public record Loads(long completed, long failed) {}
 
   /// Reads of loads and of datasets' batches.
   ///
-  /// @param requests how many there were
+  /// @param requests the number of read requests
   /// @param bytesByTransport bytes by each transport that carried any, blocks at the edges included
   /// @param hotBytes bytes that were in the page cache, or came from a remote store
   /// @param coldBytes bytes that were not in the page cache
@@ -45,7 +47,7 @@ public record Metrics(
   }
 
   /// @param completed writes of one file or several together that returned
-  /// @param failed those that threw, cancelled ones included
+  /// @param failed writes that threw, cancelled writes included
   /// @param files files that were completed and have their final names
   /// @param bytesByTransport bytes of files, by each transport that carried any
   public record Saves(
@@ -66,12 +68,13 @@ public record Metrics(
   public record Batches(long completed, long waits, Duration waited) {}
 
   /// @param openFiles files that are open
-  /// @param slabs allocations that tensors or buffers lie in
-  /// @param hostBytes host memory that is neither pinned nor mapped, including what is kept for the next load
+  /// @param slabs allocations that hold tensors or buffers
+  /// @param hostBytes host memory that is neither pinned nor mapped, including memory kept for the next load
   /// @param mappedBytes files that are mapped, and memory that several processes map
-  /// @param pinnedBytes host memory that devices copy from and to, including what is kept for the next load
-  /// @param deviceBytes memory of devices, including what is kept for the next load
-  /// @param registrations pieces of memory that are registered with cuFile
+  /// @param pinnedBytes host memory that devices copy from and to, including memory that is kept
+  ///     for the next load
+  /// @param deviceBytes memory of devices, including memory that is kept for the next load
+  /// @param registrations ranges of memory that are registered with cuFile
   public record Holdings(
       long openFiles,
       long slabs,
@@ -81,8 +84,8 @@ public record Metrics(
       long deviceBytes,
       long registrations) {}
 
-  /// Memory by kind, in bytes: the most that a load, a dataset or a save takes, or the most that was used
-  /// at once.
+  /// Memory by kind, in bytes: the most memory that a load, a dataset or a save takes, or the most
+  /// memory that was used at once.
   ///
   /// @param deviceBytes memory of all devices together
   /// @param pinnedBytes pinned host memory, which devices copy from and to
@@ -91,7 +94,8 @@ public record Metrics(
     /// No memory of any kind.
     public static final MemoryUse NOTHING = new MemoryUse(0, 0, 0);
 
-    /// Bytes of one device's memory, or of host memory that is not pinned.
+    /// Returns the use of `bytes` bytes of one device's memory, or of host memory that is not
+    /// pinned.
     public static MemoryUse on(Device device, long bytes) {
       return switch (device) {
         case Device.Host _ -> new MemoryUse(0, 0, bytes);
@@ -99,7 +103,8 @@ public record Metrics(
       };
     }
 
-    /// The sum of both. A sum that exceeds a `long` is [Long#MAX_VALUE].
+    /// Returns the sum of this and `other` for each kind. A sum that exceeds a `long` becomes
+    /// [Long#MAX_VALUE].
     public MemoryUse plus(MemoryUse other) {
       return new MemoryUse(
           sum(deviceBytes, other.deviceBytes),

@@ -12,8 +12,8 @@ public final class MisuseException extends GantryException {
     super(OneLine.ofMessage(message));
   }
 
-  /// @param option the name of the option that has the number
-  /// @throws MisuseException if it is less than `least` or more than `most`
+  /// @param option the name of the option, for the message
+  /// @throws MisuseException if `value` is less than `least` or more than `most`
   public static void requireRange(String option, long value, long least, long most) {
     if (value < least || value > most) {
       throw new MisuseException(
@@ -26,7 +26,7 @@ public final class MisuseException extends GantryException {
     }
   }
 
-  /// @param option the name of the option that has the value
+  /// @param option the name of the option, for the message
   /// @return the value
   /// @throws MisuseException if the value is null
   public static <T> T requireGiven(String option, @Nullable T value) {

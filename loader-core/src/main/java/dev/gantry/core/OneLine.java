@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.regex.Pattern;
 
 /// Escapes text from files for one line of a message, so that a hostile name can neither forge a
-/// second line nor hide the rest.
+/// second line nor hide the text that follows it.
 final class OneLine {
   /// A text that is cut keeps both its start and its end, since messages name a file first and the offset last.
   private static final int START_CHARACTERS = 200;
@@ -19,7 +19,7 @@ final class OneLine {
 
   private OneLine() {}
 
-  /// Escapes a text, and cuts it in the middle if it is long.
+  /// Escapes a text, and cuts a long text in the middle.
   static String of(String text) {
     return of(text, 1);
   }

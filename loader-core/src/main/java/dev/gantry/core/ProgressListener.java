@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
-/// Is told how many bytes a transfer has read, about ten times a second and once at the end, on the thread that started
-/// the transfer. An exception ends the transfer.
+/// Receives the number of bytes that a transfer has read, about ten times a second and once at the
+/// end, on the thread that started the transfer. An exception that the listener throws ends the
+/// transfer.
 @FunctionalInterface
 public interface ProgressListener {
   /// @param done bytes read so far

@@ -5,25 +5,26 @@ import java.nio.file.Path;
 import java.util.ServiceLoader;
 
 /// The resources that loads, saves and datasets share: stores, the cuFile driver, files that are
-/// read again. A session opens these when they are first needed and keeps them from load to load.
-/// Threads, and memory of devices that nothing uses now, are kept for all sessions.
+/// read again. A session opens these resources when they are first needed and keeps them from load
+/// to load. Threads, and memory of devices that nothing uses now, are kept for all sessions.
 ///
-/// Most programs never open one: calls without a session use the process's own, which stays open.
-/// Thread-safe.
+/// Most programs never open a session: calls without a session use the process's own, which stays
+/// open. Thread-safe.
 public interface Session extends AutoCloseable {
-  /// A session of your own, which you close.
+  /// Opens a session of your own, which you close.
   static Session open() {
     return provider().open();
   }
 
-  /// Opens a session with settings of libcufile. They are in force only if this session is the first of the process
-  /// that opens cuFile's driver; otherwise the session does without the transports `gds` and `compat`, and its reports
-  /// say why.
+  /// Opens a session with settings of libcufile. The settings take effect only if this session is
+  /// the first of the process that opens cuFile's driver; otherwise the session does without the
+  /// transports `gds` and `compat`, and its reports say why.
   static Session open(CuFileConfig settings) {
     return provider().open(MisuseException.requireGiven("settings", settings));
   }
 
-  /// The process's own session, which calls without a session use. It stays open.
+  /// Returns the process's own session, which calls without a session use. It stays open until the
+  /// process ends.
   static Session shared() {
     return provider().shared();
   }
@@ -46,31 +47,34 @@ public interface Session extends AutoCloseable {
   /// by the load. Does nothing for the host, and little for a device that is open.
   void prepare(Device device);
 
-  /// Caches remote files that are opened from now on in a folder on a local disk: whatever is read of them is kept
-  /// there, and later reads take it from there. Processes can share the folder. When it holds `mostBytes`, the least
-  /// recently used files are removed. See `docs/cache.md`.
+  /// Makes a folder on a local disk the cache of remote files that are opened from now on: the
+  /// bytes that are read from such a file are kept in the folder, and later reads take them from
+  /// the folder. Processes can share the folder. When it holds `mostBytes`, the least recently
+  /// used files are removed. See `docs/cache.md`.
   ///
   /// The system property `gantry.cache` or the environment variable `GANTRY_CACHE` does the same for all
   /// sessions of a process.
   ///
-  /// @param folder made if it is not there; for Gantry alone, on a local disk. A folder that cannot be made, or that
-  ///     another user owns or may write to, is not used: the log says so, and reads go on without it
+  /// @param folder the cache's folder on a local disk, which only Gantry may use; a missing folder
+  ///     is made. A folder that cannot be made, or that another user owns or may write to, is not
+  ///     used: the log says so, and remote files are read without a cache
   /// @throws MisuseException if `mostBytes` is not positive, or the session is closed
   void cacheRemoteFiles(Path folder, long mostBytes);
 
-  /// Returns this session's counters and the resources that the process holds. The call is cheap:
-  /// it may be made every second.
+  /// Returns this session's counters and the resources that the process holds. The call is cheap
+  /// enough to be made every second.
   Metrics metrics();
 
-  /// Frees streams, device memory, pinned memory and host memory of all sessions that are kept for the next load or
-  /// epoch and not in use. Also gives up data files that are kept in memory for datasets. The next load makes
-  /// them again.
+  /// Frees the streams, device memory, pinned memory and host memory that all sessions keep for
+  /// the next load or epoch and that are not in use. The call also gives up data files that are
+  /// kept in memory for datasets. The next load or epoch makes them again.
   void freeIdle();
 
-  /// Waits for the running loads, then frees what the session keeps. Loaded arrays stay.
+  /// Waits for the running loads, then frees the resources that the session keeps. Loaded arrays
+  /// stay valid.
   ///
-  /// @throws MisuseException if a load's own listener calls it, which would wait for itself; or if
-  ///     this is the process's own session
+  /// @throws MisuseException if the listener of a running load calls this method, since the load
+  ///     would wait for itself; or if this is the process's own session
   @Override
   void close();
 

@@ -15,7 +15,8 @@ public final class TensorShape {
     this.dimensions = dimensions;
   }
 
-  /// The shape with these dimensions, outermost first; a scalar's without any.
+  /// Returns the shape with these dimensions, outermost first; without dimensions, the shape of a
+  /// scalar.
   ///
   /// @throws MisuseException if a dimension is negative
   public static TensorShape of(long... dimensions) {
@@ -60,7 +61,7 @@ public final class TensorShape {
     return OptionalLong.of(product);
   }
 
-  /// This shape with its first dimension replaced.
+  /// Returns this shape with its first dimension replaced.
   ///
   /// @throws MisuseException if this is a scalar's shape, or `rows` is negative
   public TensorShape withRows(long rows) {

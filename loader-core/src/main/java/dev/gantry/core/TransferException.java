@@ -5,15 +5,17 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// A failed operation on a file or a device: what was tried, on what, and the returned code.
+/// Says that an operation on a file or a device failed: which operation, on which file or device,
+/// and with which code.
 public sealed class TransferException extends GantryException {
   private static final long serialVersionUID = 1L;
 
   private final String operation;
   private final Failure failure;
 
-  /// @param operation what was tried, such as `pread`
-  /// @param subject what it was tried on: a file with offset and length, or a device with a size
+  /// @param operation the operation that failed, such as `pread`
+  /// @param subject the object of the operation: a file with offset and length, or a device with a
+  ///     size
   public TransferException(String operation, String subject, Failure failure) {
     this(operation, subject, failure, null);
   }
@@ -31,7 +33,7 @@ public sealed class TransferException extends GantryException {
     this.failure = failure;
   }
 
-  /// Makes the exception for bytes that were found wrong after some of them had been used.
+  /// Makes the exception for bytes that were found malformed after some of them had been used.
   public static TransferException of(String operation, MalformedFileException wrong) {
     return new TransferException(
         operation,
@@ -50,14 +52,15 @@ public sealed class TransferException extends GantryException {
     return failure;
   }
 
-  /// Whether the kernel's code is one of these.
+  /// Whether the kernel refused with one of these codes.
   ///
-  /// @param names such as `ENOENT`
+  /// @param names names of codes, such as `ENOENT`
   public final boolean isErrno(Set<String> names) {
     return failure instanceof Failure.Errno(_, String name, _) && names.contains(name);
   }
 
-  /// Whether there is no such file: the kernel's `ENOENT`, or a store's status 404.
+  /// Whether the failure says that the file does not exist: the kernel's `ENOENT`, or a store's
+  /// status 404.
   public final boolean isNotFound() {
     return isErrno(Set.of("ENOENT"))
         || (failure instanceof Failure.Remote(int status, _) && status == 404);
@@ -74,8 +77,8 @@ public sealed class TransferException extends GantryException {
     @SuppressWarnings("serial") // An immutable list, which is serializable.
     private final List<String> complete;
 
-    /// @param complete the names of what was read as a whole
-    /// @param all how many things were to be read
+    /// @param complete the names of the tensors or extents that were read as a whole
+    /// @param all the number of tensors or extents that were to be read
     /// @param reason why the read failed
     public IncompleteRead(List<String> complete, int all, TransferException reason) {
       super("read into memory", subject(complete, all, reason), reason.failure(), reason);
@@ -93,8 +96,8 @@ public sealed class TransferException extends GantryException {
           + reason.getMessage();
     }
 
-    /// The names of what is complete: tensors, or extents as [Extent#toString] writes them. Everything else must be
-    /// read again before it is used.
+    /// The names of the tensors that are complete, or of the extents as [Extent#toString] writes
+    /// them. Every other tensor or extent must be read again before it is used.
     public List<String> complete() {
       return complete;
     }

@@ -12,12 +12,14 @@ import java.util.Set;
 /// The result of a transfer.
 ///
 /// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
-/// @param directBytes how many of these bytes went past the page cache
+/// @param directBytes the number of these bytes that went past the page cache
 /// @param unknownBytes the number of bytes for which the kernel could not tell whether they were
-///     in the page cache; they were read as if they were not
-/// @param reads how many requests it took
-/// @param readers how many threads read, or wrote, at the end. In a load onto a GPU further readers join while the GPU waits for bytes,
-///     and the session's next load begins with as many; for several transfers together, the most
+///     in the page cache; such bytes were read as if they were not in the page cache
+/// @param reads the number of read requests
+/// @param readers the number of threads that read, or wrote, at the end. In a load onto a GPU,
+///     further readers join while the GPU waits for bytes, and the session's next load begins with
+///     this number of readers. For several transfers together, this is the largest of their
+///     numbers
 /// @param files one entry for each file
 /// @param devices one entry for each device of a load onto several devices; otherwise empty
 /// @param elapsed the time from the readers' start to the last byte's arrival, without opening files and
@@ -56,9 +58,11 @@ public record TransferReport(
 
   /// How a load's bytes got to one of its devices.
   ///
-  /// @param fromHostBytes bytes that were copied to it from the host, or that a disk wrote to it past the CPU
-  /// @param fromDevicesBytes bytes that were copied to it from other devices
-  /// @param reason why bytes that another device had were copied from the host; empty if none were
+  /// @param fromHostBytes bytes that were copied to the device from the host, or that a disk wrote
+  ///     to the device past the CPU
+  /// @param fromDevicesBytes bytes that were copied to the device from other devices
+  /// @param reason why bytes that another device had were copied from the host instead; empty if
+  ///     there were no such bytes
   public record DeviceReport(
       Device device, long fromHostBytes, long fromDevicesBytes, String reason) {
     private DeviceReport plus(DeviceReport next) {
@@ -70,8 +74,9 @@ public record TransferReport(
     }
   }
 
-  /// @param transport the transport of the bytes that were not in the page cache, or of all if all were there
-  /// @param reason why no better transport was used; empty if this is the best
+  /// @param transport the transport of the bytes that were not in the page cache, or of all bytes
+  ///     if all were in the page cache
+  /// @param reason why no better transport was used; empty if this transport is the best
   /// @param cached whether a remote file was read wholly from the cache on this machine's disk
   public record FileReport(Location file, Transport transport, String reason, boolean cached) {
     /// The report of a file that is not read from the cache of remote files.
@@ -80,7 +85,7 @@ public record TransferReport(
     }
   }
 
-  /// This transfer and one that came after it, as one.
+  /// Returns one report of this transfer and of a transfer that came after it.
   public TransferReport plus(TransferReport next) {
     Map<Transport, Long> sums = new HashMap<>(bytesByTransport);
     next.bytesByTransport.forEach((transport, bytes) -> sums.merge(transport, bytes, Long::sum));
@@ -100,13 +105,13 @@ public record TransferReport(
         elapsed.plus(next.elapsed));
   }
 
-  /// This report with another elapsed time.
+  /// Returns this report with another elapsed time.
   public TransferReport withElapsed(Duration time) {
     return new TransferReport(
         bytesByTransport, directBytes, unknownBytes, reads, readers, files, devices, time);
   }
 
-  /// This report with what each of several devices got.
+  /// Returns this report with the reports of several devices.
   public TransferReport withDevices(List<DeviceReport> each) {
     return new TransferReport(
         bytesByTransport, directBytes, unknownBytes, reads, readers, files, each, elapsed);

@@ -9,7 +9,8 @@ public enum Transport {
   GDS,
   /// cuFile copies with the CPU, in its compatibility mode.
   COMPAT,
-  /// The CPU reads into pinned buffers: the device copies from one while the next is filled.
+  /// The CPU reads into pinned buffers: the device copies from one buffer while the CPU fills the
+  /// next.
   STAGED,
   /// The GPU copies from the page cache, whose pages are registered with the CUDA driver.
   MAPPED,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The vocabulary: which bytes are wanted, where they go, how, and what can go wrong.
+/// The public types of a transfer: which bytes it reads or writes, the memory that they go to, the
+/// transport, and the failures.
 @NullMarked
 package dev.gantry.core;
 

@@ -4,15 +4,18 @@ package dev.gantry.core.spi;
 import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 
-/// Rows of bytes to copy: the rows lie a fixed distance apart where they come from, and another fixed distance
-/// apart where they go. Places are file offsets, offsets in a piece of memory, or addresses.
+/// Rows of bytes to copy. The rows lie a fixed distance (the pitch) apart in the source, and a
+/// fixed distance apart in the target. Source and target are file offsets, offsets in memory, or
+/// addresses.
 ///
-/// @param source where the first row begins
-/// @param sourcePitch bytes from one row's start to the next one's; becomes `width` if there is a single row
-/// @param target where the first row goes
-/// @param targetPitch the same for the target
-/// @param width bytes of a row, 1 or more, at most a pitch
-/// @param rows 1 or more
+/// @param source where the first row begins in the source
+/// @param sourcePitch bytes from one row's start to the next row's start in the source; becomes
+///     `width` if there is a single row
+/// @param target where the first row begins in the target
+/// @param targetPitch bytes from one row's start to the next row's start in the target; becomes
+///     `width` if there is a single row
+/// @param width bytes of a row, 1 or more; if there are several rows, at most each pitch
+/// @param rows the number of rows, 1 or more
 public record Copy2D(
     long source, long sourcePitch, long target, long targetPitch, long width, long rows) {
   public Copy2D {
@@ -40,7 +43,7 @@ public record Copy2D(
     return rows == 1 || (sourcePitch == width && targetPitch == width);
   }
 
-  /// The bytes of all rows.
+  /// The number of bytes of all rows.
   public long bytes() {
     return width * rows;
   }
@@ -63,7 +66,7 @@ public record Copy2D(
     return Math.addExact(Math.multiplyExact(rows - 1, pitch), width);
   }
 
-  /// The same copy with both places moved.
+  /// Returns this copy with its source and its target moved.
   ///
   /// @param sources bytes to add to the source
   /// @param targets bytes to add to the target
@@ -71,7 +74,7 @@ public record Copy2D(
     return new Copy2D(source + sources, sourcePitch, target + targets, targetPitch, width, rows);
   }
 
-  /// Some of the rows.
+  /// Returns the copy of `count` of these rows, from row `first` on.
   public Copy2D rows(long first, long count) {
     return new Copy2D(
         source + first * sourcePitch,
@@ -92,9 +95,9 @@ public record Copy2D(
     }
   }
 
-  /// A part of one row.
+  /// Returns the copy of a part of one row.
   ///
-  /// @param cut bytes of the row that come before the part
+  /// @param cut the number of bytes of the row before the part
   public Copy2D partOfRow(long row, long cut, long bytes) {
     return ofRow(source + row * sourcePitch + cut, target + row * targetPitch + cut, bytes);
   }

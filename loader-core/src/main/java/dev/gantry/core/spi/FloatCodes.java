@@ -8,7 +8,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The values of the codes of floating-point dtypes of eight bits.
+/// Computes the values of all codes of the floating-point dtypes of eight bits.
 final class FloatCodes {
   private static final int COUNT = 256;
 

@@ -4,9 +4,11 @@ package dev.gantry.core.spi;
 import dev.gantry.core.DType;
 import java.util.List;
 
-/// The value of a quantised tensor's element, as an expression over the element's indexes and the bytes of the tensor's
-/// inputs, such as its codes and scales. The CPU computes it, and a kernel is made of it for GPUs, with the same bits. An expression is an integer of 32 bits, unsigned where that matters, or an F32 number. Each
-/// operation on F32 numbers is rounded by itself. Immutable.
+/// The value of a quantised tensor's element, as an expression over the element's indexes and the
+/// bytes of the tensor's inputs, such as its codes and scales. The CPU evaluates the expression,
+/// and a GPU kernel that is generated from it computes the same bits. An expression is an integer
+/// of 32 bits, unsigned where that matters, or an F32 number. Each operation on F32 numbers is
+/// rounded separately. Immutable.
 public sealed interface Formula {
   /// The indexes of an element in the whole tensor, which is a sequence of matrices.
   enum Axis implements Formula {
@@ -19,20 +21,21 @@ public sealed interface Formula {
 
   /// A number that differs from tensor to tensor, so that tensors of other shapes share a kernel.
   ///
-  /// @param number counted from 0, at most 3
+  /// @param number the parameter's number, counted from 0, at most 3
   record Parameter(int number) implements Formula {}
 
   /// An operation on two integers, or on two F32 numbers.
   record Binary(Operator operator, Formula left, Formula right) implements Formula {}
 
-  /// @param what says what the integer is that becomes an F32 number
+  /// @param what how the integer is interpreted
   record ToReal(Source what, Formula integer) implements Formula {}
 
   /// The bytes of an input as an unsigned integer, little endian.
   ///
   /// @param input the number of the input
   /// @param bytes 1, 2 or 4
-  /// @param indexes of the input's axes, from the first one on; those that are not given are 0
+  /// @param indexes an index for each of the input's axes, from the first axis on; an index that
+  ///     is not given is 0
   /// @param offset bytes from the start of the element with these indexes
   record Load(int input, int bytes, List<Formula> indexes, Formula offset) implements Formula {
     public Load {
@@ -67,7 +70,7 @@ public sealed interface Formula {
     F32
   }
 
-  /// Constants. Two tables are the same if they are one object.
+  /// A table of constants. Two tables are equal only if they are the same object.
   final class Table {
     private final int[] bits;
     private final boolean real;
@@ -120,7 +123,8 @@ public sealed interface Formula {
   /// Returns an element of an input as an F32 number.
   ///
   /// @param dtype F32, F16, BF16, I8, U8, or an F8 dtype; F8_E8M0 is a power of two
-  /// @param indexes as many as the input has axes, or fewer
+  /// @param indexes an index for each of the input's axes, from the first axis on; an index that
+  ///     is not given is 0
   static Formula real(int input, DType dtype, Formula... indexes) {
     Formula bits = load(input, dtype.bits() / Byte.SIZE, of(0), indexes);
     return switch (dtype) {
@@ -204,7 +208,7 @@ public sealed interface Formula {
     return new Binary(Operator.XOR, this, of(other));
   }
 
-  /// Returns the smaller one of two unsigned integers.
+  /// Returns the smaller of two unsigned integers.
   default Formula atMost(Formula other) {
     return new Binary(Operator.SMALLER, this, other);
   }

@@ -29,26 +29,28 @@ public abstract class ReadRequest {
     return offset;
   }
 
-  /// Ends this read early. A store that can end it calls [#failed] soon after; any other store goes
-  /// on to its end.
+  /// Ends this read early. A store that can end it calls [#failed] soon after; any other store
+  /// completes the read.
   public final Cancellation cancellation() {
     return cancellation;
   }
 
-  /// Asks whether the server may be asked again after a failure that may pass. Each answer of true uses some of the
-  /// patience that this read's load or dataset has for all of its reads together.
+  /// Says whether the store may repeat its request to the server after a transient failure. Each
+  /// answer of true uses up one of the retries that this read's load or dataset has for all of its
+  /// reads together.
   public boolean mayRetry() {
     return true;
   }
 
-  /// Registers what to do if this read takes much longer than others of its load, such as asking the server a second
-  /// time. Each action is run once at most, on any thread.
+  /// Registers an action for the case that this read takes much longer than other reads of its
+  /// load, such as a second request to the server. Each action runs at most once, on any thread.
   public void whenSlow(Runnable action) {}
 
-  /// Reports how far the read has come, so that those who want its first bytes need not wait for the last. A store may leave
-  /// this out. After a failure that passes, bytes that had come may come once more.
+  /// Reports how many bytes have arrived, so that a reader of the first bytes need not wait for
+  /// the last byte. A store need not call this method. After a transient failure, a store may
+  /// report bytes again that it has reported before.
   ///
-  /// @param bytes how many bytes of the target are there, from its start
+  /// @param bytes the number of bytes that have arrived, from the start of the target
   public void arrived(long bytes) {}
 
   /// Reports that the target is full.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.spi;
 
-/// Whether bytes of a file are in memory.
+/// Whether bytes of a file are in the page cache.
 public enum Residency {
   /// The bytes are best read through the page cache.
   HOT,

@@ -14,8 +14,8 @@ import java.util.Set;
 ///
 /// [java.util.ServiceLoader] finds stores: name your class in
 /// `META-INF/services/dev.gantry.core.spi.Store`, and give it a public constructor without
-/// parameters that does no work. A session makes one instance of each, and closes it with itself.
-/// Thread-safe.
+/// parameters that does no work. A session makes one instance of each store, and closes that
+/// instance when the session is closed. Thread-safe.
 public interface Store extends AutoCloseable {
   /// The URI schemes of this store's files, in lower case, such as `https`.
   Set<String> schemes();
@@ -23,30 +23,32 @@ public interface Store extends AutoCloseable {
   /// Opens a file for reading. The call should end when the calling thread is interrupted, since a load that is
   /// cancelled interrupts it.
   ///
-  /// @param file of one of this store's schemes
+  /// @param file a location with one of this store's schemes
   /// @param policy whether reads go through the kernel's page cache; a store without one ignores it
   /// @throws TransferException if the file is not there or cannot be read
   StoredFile open(Location file, CachePolicy policy);
 
-  /// Lists the files of a folder, without those in folders within, so that weights and data sets of several files can
-  /// be opened by the folder's name.
+  /// Lists the files of a folder, but not of its subfolders, so that weights and data sets of
+  /// several files can be opened by the folder's name.
   ///
-  /// @param folder of one of this store's schemes, with or without a slash at its end
+  /// @param folder a location with one of this store's schemes, with or without a slash at its end
   /// @return empty if this store cannot list; an empty list if there is no such folder
   /// @throws TransferException if the store does not answer
   default Optional<List<Location>> list(Location folder) {
     return Optional.empty();
   }
 
-  /// Whether [#fetch] can be called.
+  /// Whether this store supports [#fetch].
   default boolean keepsFiles() {
     return false;
   }
 
-  /// Copies a whole file to a disk of this machine, where later calls find it. Files of one folder come into one folder.
+  /// Copies a whole file to a disk of this machine, where later calls find it. Files of one remote
+  /// folder are copied to one local folder.
   ///
   /// @throws MisuseException if this store keeps no files, as by default
-  /// @throws TransferException if the file is not there, cannot be read, or the disk does not take it
+  /// @throws TransferException if the file is not there, cannot be read, or cannot be written to
+  ///     the disk
   default Path fetch(Location file) {
     throw new MisuseException(file + ": this store keeps no files on this machine; copy them");
   }

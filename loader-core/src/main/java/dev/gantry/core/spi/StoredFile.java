@@ -9,30 +9,33 @@ public interface StoredFile extends AutoCloseable {
   /// The file's size in bytes when it was opened.
   long size();
 
-  /// The file, and its state when it was opened. Equal for the same file with the same bytes, and for no other.
+  /// Identifies the file, and its state when it was opened. Two identities are equal if they are
+  /// of the same file with the same bytes, and only then.
   Object identity();
 
-  /// The same as [#identity] in text that other processes understand, such as a strong ETag and the size. A local cache
-  /// finds the file's bytes by it, also years later, so it must be equal for the same bytes and for no others. Empty if
-  /// there is no such text; the file is not cached then.
+  /// Returns [#identity] as a text that other processes understand, such as a strong ETag and the
+  /// size. A local cache finds the file's bytes by this text, even years later, so two texts must
+  /// be equal if the bytes are the same, and only then. If the text is empty, the file is not
+  /// cached.
   default String version() {
     return "";
   }
 
-  /// When the file was written, if the store tells. An index that is older than its file is not used.
+  /// When the file was last written, if the store knows. An index that is older than its file is
+  /// not used.
   default Optional<Instant> modified() {
     return Optional.empty();
   }
 
-  /// How many reads under way at once suit this file, 1 or more.
+  /// The number of reads, 1 or more, that a caller should keep under way at once.
   int requestsAtOnce();
 
-  /// Begins a read. It may return before the read has ended; if the store's reads block, it may return afterwards. The
-  /// read ends by exactly one call to [ReadRequest#completed] or [ReadRequest#failed]. From then on the store does not
-  /// touch the target.
+  /// Begins a read. The call may return before the read has ended; a store whose reads block may
+  /// return after the end. The store ends the read by exactly one call to [ReadRequest#completed]
+  /// or [ReadRequest#failed]. After this call the store does not touch the target.
   ///
-  /// Every byte is of the state that [#identity] names: if a remote file has changed, the read fails.
-  /// Local files must not be written while they are read.
+  /// Every byte comes from the state of the file that [#identity] names: if a remote file has
+  /// changed, the read fails. Local files must not be written while they are read.
   ///
   /// @param request asks only for bytes that the file had when it was opened
   void read(ReadRequest request);
