@@ -11,8 +11,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// A batch's records: copies in reused memory, or their places in files. For one thread until it is filled,
-/// then for any thread.
+/// A batch's records: each is a copy in reused memory, or an offset in a file. For one thread
+/// while it is filled, and then for any thread.
 final class RecordBuffer {
   /// How many bytes of neighbouring records are read at a time: few enough to stay in a core's cache until
   /// they are checked and decoded.
@@ -79,10 +79,11 @@ final class RecordBuffer {
     }
   }
 
-  /// Reads one record, a part of it straight to where the sink wants it.
+  /// Reads one record, and reads one part of it straight into memory that the sink gives.
   ///
-  /// @return false if the sink wants no part elsewhere, or not this one, or if the record has a fault: it is to be read
-  ///     as a whole then, which tells the fault
+  /// @return false if the sink wants no part of the record elsewhere, if its guess of the part
+  ///     was wrong, or if the record has a fault. The caller then reads the whole record, which
+  ///     throws the fault if there is one
   private boolean isReadAround(SharedReader shared, int number, Scratch scratch, RecordSink sink) {
     RecordHeap.Entry entry = entries.get(number);
     Optional<RecordSink.Straight> straight = sink.straight(number, entry.length());

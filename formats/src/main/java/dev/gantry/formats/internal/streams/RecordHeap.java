@@ -10,19 +10,19 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps records, any of which may be removed: copies of records in memory, and shares of the files of the
-/// others.
+/// Keeps records, any of which may be removed. It keeps a record as a copy in memory, or as a
+/// share of its open file.
 ///
-/// Copies lie in one slab. A new one is put behind the others; at the end of the slab the remaining copies
-/// are moved together. A third of the slab is kept free for that, so each byte is moved at most twice on
-/// average. Not thread-safe.
+/// All copies lie in one slab. A new copy goes behind the last one; at the end of the slab, the
+/// remaining copies are moved together. A third of the slab is kept free, so that each byte is
+/// moved at most twice on average. Not thread-safe.
 final class RecordHeap implements AutoCloseable {
   private static final long FIRST_BYTES = 1 << 20;
 
   /// The slab of the copies; null before the first one.
   private @Nullable HostSlab slab;
 
-  /// The copies in the order of their places; some may be removed already.
+  /// The copies in the order of their offsets; some may be removed already.
   private List<Entry> entries = new ArrayList<>();
 
   private long end;
@@ -122,7 +122,8 @@ final class RecordHeap implements AutoCloseable {
     return slab == null ? MemorySegment.NULL : slab.segment().asSlice(entry.start, entry.length);
   }
 
-  /// The record that was added; its data is valid as long as that of [#data].
+  /// Returns a kept record as a stream's record; its data is valid as long as the result of
+  /// [#data].
   StreamRecord record(Entry entry) {
     return new StreamRecord(
         entry.file,
@@ -165,7 +166,7 @@ final class RecordHeap implements AutoCloseable {
     return after;
   }
 
-  /// Frees the memory. Shares of files are given back by [#remove] alone.
+  /// Frees the memory. It releases no shares of files; only [#remove] does.
   @Override
   public void close() {
     HostSlab held = slab;

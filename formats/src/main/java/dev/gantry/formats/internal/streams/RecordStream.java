@@ -15,8 +15,9 @@ import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Interleaves the records of several files. Some files are open at once, and each in turn gives a block of
-/// records, or what it has left. When a file has ended, the next file takes its place at its next turn. Not
+/// Interleaves the records of several files. A fixed number of places each hold an open file. The
+/// places take turns; in a turn, a place's file gives a block of records, or its last records.
+/// When a file has ended, the next file is opened in its place at the place's next turn. Not
 /// thread-safe.
 final class RecordStream implements Records {
   private final GantrySession session;
@@ -31,7 +32,7 @@ final class RecordStream implements Records {
   private int left;
   private @Nullable SharedReader current;
 
-  /// One of the open places: an open file, or a file to be opened at a position.
+  /// A place holds an open file, or a file that is to be opened at a position.
   private static final class Place {
     private int file;
     private TfRecordReader.Position from;

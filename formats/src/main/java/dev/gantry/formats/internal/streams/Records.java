@@ -7,10 +7,11 @@ import java.util.OptionalLong;
 sealed interface Records extends AutoCloseable permits RecordStream, ShuffledStream {
   /// Goes to the next record.
   ///
-  /// @return whether there is one
+  /// @return whether there is a next record
   boolean next();
 
-  /// The current record, with its data or its file; valid until the next call of [#next].
+  /// Returns the current record, with its data or its file; it is valid until the next call of
+  /// [#next].
   ///
   /// @throws dev.gantry.core.MisuseException if there is none
   StreamRecord record();

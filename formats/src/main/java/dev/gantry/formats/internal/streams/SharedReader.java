@@ -9,12 +9,13 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// An open file that a stream shares with the batches whose records are still to be read from it. The last
-/// holder of a share closes it. Only the shares may be used outside the stream's thread.
+/// An open file that a stream shares with the batches whose records are still to be read from it.
+/// The last holder of a share closes the file. Other threads than the stream's may only take and
+/// release shares and read records.
 ///
-/// The stream reads the records' headers; the threads that decode the records read their data and compare
-/// the checksums. The stream itself does so for short records, for remote or compressed files, where faults
-/// may be skipped, and where too many files would stay open.
+/// The stream reads the records' headers; the threads that decode the records read their data and
+/// compare the checksums. The stream itself reads and checks the data if the record is short, the
+/// file is remote or compressed, faults may be skipped, or too many files would stay open.
 final class SharedReader {
   /// The most files that batches or a shuffle buffer keep open after the stream has left them.
   private static final int MAX_LEFT_OPEN = 64;

@@ -39,7 +39,7 @@ final class ShuffledStream implements Records {
   private final RecordHeap heap = new RecordHeap();
   private final List<@Nullable Slot> slots = new ArrayList<>();
 
-  /// The sections of the stream from that with the buffer's oldest record on.
+  /// The sections of the stream, from the section with the buffer's oldest record on.
   private final Deque<Section> sections = new ArrayDeque<>();
 
   private final List<Pause> pauses;
@@ -47,8 +47,8 @@ final class ShuffledStream implements Records {
   private final MixingAdvice mixing;
   private int filled;
 
-  /// How many files the buffer was first filled from; the largest number where it was filled again from a
-  /// cursor, since that is not known then.
+  /// How many files the buffer was first filled from. If it was filled again from a cursor, this
+  /// is not known, and the field has the largest `int`.
   private int filledFrom = Integer.MAX_VALUE;
 
   /// How many records the stream has given.
@@ -56,7 +56,7 @@ final class ShuffledStream implements Records {
 
   private long draws;
 
-  /// The slot of the last draw; -1 before the first and behind the last.
+  /// The slot of the last draw; -1 before the first draw and after the last one.
   private int given = -1;
 
   /// A section of consecutive records of the stream.
@@ -191,7 +191,8 @@ final class ShuffledStream implements Records {
     given = -1;
   }
 
-  /// Whether nothing is read after the last draw, since the buffer is too large.
+  /// Returns whether reading pauses after the last draw, since the buffer's records have too many
+  /// bytes; begins a pause if needed.
   private boolean pauses() {
     boolean paused = !pauses.isEmpty() && pauses.getLast().covers(draws - 1);
     if (!paused && heap.bytes() > mostBytes) {
@@ -201,7 +202,8 @@ final class ShuffledStream implements Records {
     return paused;
   }
 
-  /// @param left draws, behind none of which anything is read if the stream has ended
+  /// @param left how many draws are still to come; if the stream has ended, a pause covers all of
+  ///     them
   private boolean advance(int left) {
     boolean found = advance();
     if (!found) {

@@ -11,10 +11,10 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The position of [Records] between two records. Files are numbered by their place in the epoch's order.
+/// A position in [Records] between two records. Files are numbered in the epoch's order, from 0.
 ///
 /// @param nextFile the number of the next file to open
-/// @param place the place whose turn it is
+/// @param place the number of the place whose turn it is
 /// @param left how many records the turn still has
 /// @param skipped how many faults were skipped so far
 /// @param places the file and position that each place reads from
@@ -99,7 +99,7 @@ record StreamCursor(
 
   /// @param files how many files there are
   /// @param open how many places there are
-  /// @param block records of a turn
+  /// @param block how many records a turn has
   /// @param shuffled whether the stream is shuffled
   /// @throws MisuseException if the text is no cursor of such a stream
   static StreamCursor parse(String text, int files, int open, int block, boolean shuffled) {
@@ -122,7 +122,7 @@ record StreamCursor(
     throw noCursor(text);
   }
 
-  /// Parses a cursor, but does not notice what [#toText] would write in another way.
+  /// Parses a cursor; it also accepts texts that differ from the form that [#toText] writes.
   private static StreamCursor parse(String text, boolean shuffled) {
     List<String> values =
         Arrays.stream(text.split(";", -1))

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param number the record's number in its file, from 0
 /// @param offset the file offset of the record's header
-/// @param length the length of its data in bytes
+/// @param length the length of the record's data in bytes
 /// @param data the data, if it is in memory, else empty
 /// @param shared the file to read the data from; null if the data is in memory
 record StreamRecord(
@@ -20,7 +20,7 @@ record StreamRecord(
     long length,
     MemorySegment data,
     @Nullable SharedReader shared) {
-  /// The record at which the reader stands.
+  /// Returns the reader's current record.
   static StreamRecord of(SharedReader shared) {
     TfRecordReader reader = shared.reader();
     boolean inMemory = reader.hasData();

@@ -22,7 +22,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Gives one rank's batches of one epoch, from some batch on.
+/// Returns one rank's batches of one epoch, beginning with any batch.
 ///
 /// Every rank passes over all records, in rounds of one batch for each rank, and keeps the records of its
 /// own batch. Since every rank sees whole rounds, all ranks agree on the number of rounds, and complete the
@@ -113,7 +113,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
 
   /// Goes to the stream's next record.
   ///
-  /// @param before the batch's records before it
+  /// @param before the batch's records before the next record
   private boolean next(Records open, RecordBuffer before) {
     try {
       return open.next();
@@ -130,8 +130,8 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// Returns the fault of the batch's first faulty record: a record that another thread has still to read may come before
-  /// the record that has failed.
+  /// Returns the fault of the batch's first faulty record. The record that has failed may not be
+  /// the first one, since another thread may still have to read an earlier record.
   ///
   /// @param before how many of the batch's records come before those that the calling thread reads
   private MalformedFileException first(
@@ -155,8 +155,8 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return new Part(rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0));
   }
 
-  /// Keeps this rank's share of the last records; if there are fewer records than ranks, a rank without one
-  /// takes one from the epoch's beginning.
+  /// Keeps this rank's share of the last records. If there are fewer records than ranks, a rank
+  /// without a record takes one from the epoch's beginning.
   ///
   /// @param read the records that the buffer has already
   private void keep(RecordBuffer buffer, StreamCursor begin, Part read, long count) {
@@ -229,7 +229,8 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return new BatchPlan<>(List.of(), made, List.of(), view);
   }
 
-  /// Makes writers of equal parts of the samples; the last one to finish gives the buffer back.
+  /// Makes writers of equal parts of the samples; the last writer to finish returns the buffer to
+  /// the pool.
   private List<HostWrites.HostWriter> writers(RecordBuffer buffer, long[] rows) {
     int samples = buffer.size();
     int parts = Math.min(dataset.parts(), samples);
@@ -250,7 +251,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return writers;
   }
 
-  /// Gives a buffer back only once, since after that another batch may have it.
+  /// Returns a buffer to the pool, but only once, since afterwards another batch may have it.
   private void giveBack(RecordBuffer buffer) {
     if (taken.remove(buffer)) {
       dataset.buffers().giveBack(buffer);
@@ -265,7 +266,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// Also takes back the buffers of batches that were never made.
+  /// Also returns the buffers of batches that were never made to the pool.
   @Override
   public void close() {
     ended = true;

@@ -36,12 +36,12 @@ import java.util.concurrent.atomic.LongAdder;
 /// threads. Short records, and records of some files (see [SharedReader]), are read and checked by the
 /// asking thread on every rank.
 ///
-/// The order is the same as that of [EpochOrder], though the number of samples is not known beforehand:
-/// `interleave` files are open at once, `interleaveBlock` records are read of each in turn, and the next
-/// file takes the place of one that has ended. Empty files are left out. For [Shuffle.Samples] the files
-/// come in random order, and their records go through a shuffle buffer
-/// ([TfRecordOptions#withShuffleBuffer]), which gives random ones of the records that it holds: if it holds
-/// the whole epoch, any record may come next to any other.
+/// The order is the same as that of [EpochOrder], though the number of samples is not known
+/// beforehand: `interleave` files are open at once, `interleaveBlock` records are read of each in
+/// turn, and the next file takes the place of one that has ended. Empty files are left out. For
+/// [Shuffle.Samples] the files come in random order, and their records go through a shuffle
+/// buffer ([TfRecordOptions#withShuffleBuffer]), which returns its records in random order: if it
+/// holds the whole epoch, any record may come next to any other.
 ///
 /// A state holds the open files with their offsets. To continue from it takes no time in uncompressed
 /// files; compressed files are decompressed again up to the offset. A shuffle buffer is filled again from

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// TFRecord files read from beginning to end as batches: several files in turn, a shuffle buffer, and
-/// cursors to go on from.
+/// Batches of TFRecord files that are read from beginning to end: interleaved files, a shuffle
+/// buffer, and cursors from which reading continues.
 @NullMarked
 package dev.gantry.formats.internal.streams;
 
