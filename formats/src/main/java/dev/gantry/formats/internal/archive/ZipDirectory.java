@@ -13,10 +13,11 @@ import java.util.List;
 
 /// Reads the directory of a ZIP archive. Its members are stored or deflated, and share no bytes.
 ///
-/// Commons Compress would read it, too, but parses the times and notes of each member, which takes longer than
-/// all else that is done to open a file of tensors.
+/// Commons Compress could read the directory, too, but it parses the times and notes of each
+/// member, which takes longer than all other steps of opening a file of tensors.
 public final class ZipDirectory {
-  /// The most bytes of a directory: more than any real one has, so that none can fill the heap.
+  /// The most bytes of a directory. This is more than any real directory has, and bounds the heap
+  /// that a hostile one can fill.
   private static final long MAX_DIRECTORY_BYTES = 32 << 20;
 
   /// The size of a local header without the member's name.
@@ -30,7 +31,7 @@ public final class ZipDirectory {
 
   private static final int MAX_COMMENT_BYTES = 0xFFFF;
 
-  /// The sizes of the two records of ZIP64, which archives of 4 GiB and more need.
+  /// The sizes of the two ZIP64 records, which only archives of 4 GiB and more need.
   private static final int LOCATOR_BYTES = 20;
 
   private static final int ZIP64_END_BYTES = 56;
@@ -51,7 +52,7 @@ public final class ZipDirectory {
             .order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  /// Whether bytes begin as a ZIP archive, with or without members.
+  /// Whether the bytes begin as a ZIP archive does, with or without members.
   public static boolean begins(ByteBuffer start) {
     if (start.remaining() < Integer.BYTES) {
       return false;
@@ -81,7 +82,7 @@ public final class ZipDirectory {
 
   /// Returns the members in the order of the directory, without folders.
   ///
-  /// @param archive the place of the whole archive in the file
+  /// @param archive the extent of the whole archive in the file
   /// @throws MalformedFileException if the directory is damaged, members share bytes, or one is encrypted
   ///     or compressed in another way than by deflate
   public static List<ZipMember> read(FileBytes bytes, Extent archive) {
@@ -114,7 +115,8 @@ public final class ZipDirectory {
   }
 
   private long endOffset() {
-    // Few archives have a comment.
+    // Few archives have a comment, so the last bytes are searched for a record without a comment
+    // first.
     for (int most : new int[] {END_BYTES, END_BYTES + MAX_COMMENT_BYTES}) {
       int count = (int) Math.min(most, archive.length());
       ByteBuffer tail = read(archive.length() - count, count);
@@ -154,7 +156,7 @@ public final class ZipDirectory {
     return members;
   }
 
-  /// @param entry an entry of the directory, at its extra fields, which end it
+  /// @param entry an entry of the directory, positioned at its extra fields and limited to them
   private ZipMember member(String name, ByteBuffer entry) {
     int flags = entry.getShort(8);
     int method = Short.toUnsignedInt(entry.getShort(10));
@@ -196,7 +198,8 @@ public final class ZipDirectory {
     return member;
   }
 
-  /// Returns the numbers that do not fit an entry's own fields; none if it has no such extra field.
+  /// Returns the contents of an entry's ZIP64 extra field, which has the numbers that do not fit
+  /// the entry's own fields; an empty buffer if there is no such field.
   private static ByteBuffer zip64Numbers(ByteBuffer extra) {
     while (extra.remaining() >= Integer.BYTES) {
       short kind = extra.getShort();
@@ -215,7 +218,7 @@ public final class ZipDirectory {
         : Integer.toUnsignedLong(field);
   }
 
-  /// Returns where a member's bytes begin, which only its local header tells.
+  /// Returns the offset of a member's bytes, which only the member's local header states.
   private long dataOffset(String name, long header) {
     if (header < 0 || header > archive.length() - LOCAL_HEADER_BYTES) {
       throw malformed(0, "member-past-end", name, "begins after the end of the file");

@@ -24,16 +24,16 @@ import java.util.zip.InflaterInputStream;
 
 /// A member of a ZIP archive.
 ///
-/// @param extent the place of its bytes in the file, which are compressed or not
-/// @param size its size in bytes when it is not compressed
-/// @param crc32 the CRC-32 of the bytes that are not compressed
+/// @param extent the extent of the member's bytes in the file, as they are stored
+/// @param size the member's decompressed size in bytes
+/// @param crc32 the CRC-32 of the decompressed bytes
 public record ZipMember(String name, Extent extent, long size, int crc32, boolean isDeflated) {
   private static final int STEP_BYTES = 64 << 10;
 
   /// The highest compression ratio that deflate can reach.
   private static final long MAX_RATIO = 1032;
 
-  /// Refuses a size that is not that of its bytes, before memory is taken for it.
+  /// Refuses a stated size that the stored bytes cannot have, before memory is allocated for it.
   void requirePlausible() {
     if (isDeflated && size / MAX_RATIO > extent.length()) {
       throw malformed(
@@ -54,13 +54,13 @@ public record ZipMember(String name, Extent extent, long size, int crc32, boolea
     return new Checksum(extent, crc32);
   }
 
-  /// Opens a stream of the member's bytes, which are decompressed. [#fill] reads from it.
+  /// Opens a stream of the member's decompressed bytes, from which [#fill] reads.
   public InputStream open(FileBytes file) {
     InputStream bytes = new ExtentStream(file, extent);
     return isDeflated ? new Inflated(bytes) : bytes;
   }
 
-  /// A stream that owns its inflater, of bytes without a header.
+  /// A stream that owns its inflater and reads raw deflate data, without a zlib header.
   private static final class Inflated extends InflaterInputStream {
     Inflated(InputStream bytes) {
       super(bytes, new Inflater(true), STEP_BYTES);
@@ -73,10 +73,11 @@ public record ZipMember(String name, Extent extent, long size, int crc32, boolea
     }
   }
 
-  /// Returns a tensor of this member, which is deflated.
+  /// Returns a tensor of this member, which must be deflated.
   ///
-  /// @param encoding how its elements lie in the decompressed bytes: plainly, or as [Encoding.Strided]
-  /// @param from where they begin there
+  /// @param encoding the encoding of the elements in the decompressed bytes: plain or
+  ///     [Encoding.Strided]
+  /// @param from the offset of the elements in the decompressed bytes
   public StoredTensor tensor(
       String name, DType dtype, TensorShape shape, Encoding encoding, long from) {
     TensorDecoder decoder =
@@ -98,7 +99,7 @@ public record ZipMember(String name, Extent extent, long size, int crc32, boolea
   /// Decompresses all of the member and compares its checksum.
   ///
   /// @param skipped how many of the first bytes the target does not get
-  /// @param target memory for the bytes after these; it may end before the member does
+  /// @param target memory for the bytes after the skipped ones; it may end before the member does
   void decompress(FileBytes file, long skipped, MemorySegment target) {
     try (CheckedInputStream stream = new CheckedInputStream(open(file), new CRC32())) {
       copy(stream, skipped, MemorySegment.NULL);

@@ -11,7 +11,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import org.jspecify.annotations.Nullable;
 
-/// Copies what is read of another source to a file, once it is told to which. It owns both. One thread uses it.
+/// Copies the bytes that are read from another source to a file, from the call of [#copyTo] on.
+/// It owns the source and the file. For one thread.
 final class CopiedSource implements ByteSource {
   private final ByteSource source;
   private @Nullable Copy copy;
@@ -23,7 +24,7 @@ final class CopiedSource implements ByteSource {
   /// The file that takes the copy.
   private record Copy(Path path, FileChannel channel) {}
 
-  /// Copies what is read from here on.
+  /// Begins to copy the bytes that are read.
   ///
   /// @param path an empty file
   /// @throws dev.gantry.core.TransferException if the file cannot be opened

@@ -11,11 +11,11 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// Finds out what the members of archives hold, by their extensions and lengths.
+/// Infers the fields of archives' members from the members' extensions and lengths.
 public final class MemberKinds {
   private static final String NPY = "npy";
 
-  /// The extensions that webdataset takes for integers.
+  /// The extensions whose members the webdataset library reads as integers.
   private static final Set<String> INTEGERS =
       Set.of("cls", "cls2", "class", "count", "id", "index", "inx");
 
@@ -61,7 +61,8 @@ public final class MemberKinds {
     return lengths(extension).getCount() == samples;
   }
 
-  /// The field whose values an extension tells: NumPy arrays, and integers.
+  /// Returns the field for an extension that names the kind of its values: a NumPy array or an
+  /// integer; empty for any other extension.
   public Optional<MemberField> known(String extension) {
     if (isNpy(extension)) {
       return Optional.of(MemberField.npy(extension));
@@ -71,7 +72,7 @@ public final class MemberKinds {
         : Optional.empty();
   }
 
-  /// The bytes of members as they are, if all have one length.
+  /// Returns a field of the members' bytes as they are; empty unless all members have one length.
   public Optional<MemberField> ofOneLength(String extension) {
     LongSummaryStatistics found = lengths(extension);
     return found.getMin() == found.getMax()
@@ -79,7 +80,7 @@ public final class MemberKinds {
         : Optional.empty();
   }
 
-  /// The bytes of members, filled up to the longest.
+  /// Returns a field of the members' bytes, padded to the longest member.
   public MemberField padded(String extension) {
     return MemberField.padded(
         extension, (int) Math.min(lengths(extension).getMax(), Integer.MAX_VALUE));

@@ -6,7 +6,8 @@ import java.util.Arrays;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/// The records of an extended header (pax, POSIX.1-2001) that matter: name and size of the next member.
+/// The records of an extended header (pax, POSIX.1-2001) that a reader needs: the name and the
+/// size of the next member.
 ///
 /// @param path the member's name, which replaces that of its header
 /// @param size the member's size in bytes, which replaces that of its header
@@ -16,13 +17,14 @@ record PaxRecords(Optional<String> path, OptionalLong size, boolean isSparse) {
 
   private static final String SPARSE = "GNU.sparse.";
 
-  /// The most digits of a record's length: records are in memory.
+  /// The most digits of a record's length. More digits cannot be right, since records are in
+  /// memory.
   private static final int MAX_LENGTH_DIGITS = 9;
 
   /// The most digits of a size of up to 2⁶³ - 1.
   private static final int MAX_SIZE_DIGITS = 19;
 
-  /// Whether nothing is said of the next member.
+  /// Whether the records say nothing about the next member.
   boolean isEmpty() {
     return equals(NONE);
   }
@@ -30,7 +32,7 @@ record PaxRecords(Optional<String> path, OptionalLong size, boolean isSparse) {
   /// Parses records such as `30 path=name\n`, whose first number is the record's length. Zero bytes may
   /// follow the last one.
   ///
-  /// @throws IllegalArgumentException if the bytes are none such, with the reason
+  /// @throws IllegalArgumentException if the bytes are no such records, with the reason
   static PaxRecords parse(byte[] bytes) {
     Optional<String> path = Optional.empty();
     OptionalLong size = OptionalLong.empty();
@@ -62,7 +64,8 @@ record PaxRecords(Optional<String> path, OptionalLong size, boolean isSparse) {
     return new PaxRecords(path, size, sparse);
   }
 
-  /// The place of a byte before `limit`; `limit` if it is not there.
+  /// Returns the index of the first wanted byte from `from` on; `limit` if there is none before
+  /// `limit`.
   private static int end(byte[] bytes, int from, int limit, char wanted) {
     int at = from;
     while (at < limit && bytes[at] != wanted) {

@@ -8,8 +8,8 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 
-/// Reads the members of an archive that are values of samples: consecutive ones of one key are a sample.
-/// Members that belong to no sample are passed over. Not thread-safe.
+/// Reads the members of an archive that are values of samples. Consecutive members with the same
+/// key are one sample. Members that belong to no sample are skipped. Not thread-safe.
 public final class SampleReader implements AutoCloseable {
   /// The most members of one sample.
   public static final int MAX_FIELDS = 4096;
@@ -80,17 +80,18 @@ public final class SampleReader implements AutoCloseable {
     return new Value(samples - 1, key, field, member);
   }
 
-  /// Whether a member is about the archive, and not of a sample: its name, or its outermost folder's, is
-  /// such as `__meta__`.
+  /// Whether a member describes the archive and belongs to no sample: its name, or the name of
+  /// its outermost folder, has the form `__meta__`.
   private static boolean isMeta(String name) {
     int slash = name.indexOf('/');
     String first = slash < 0 ? name : name.substring(0, slash);
     return first.length() >= 2 * META.length() && first.startsWith(META) && first.endsWith(META);
   }
 
-  /// The place of the dot between key and extension: the first one in the base name. Where the base name
-  /// begins with it, the folder is the key, unless there is none, or it has a dot itself; these are the
-  /// rules of webdataset's pattern. -1 if there is no such dot.
+  /// Returns the index of the dot between key and extension, which is the first dot in the base
+  /// name; -1 if there is no such dot. If the base name begins with the dot, the folder is the
+  /// key; there is no key if there is no folder or the folder's name has a dot itself. These are
+  /// the rules of the webdataset library's pattern.
   static int dot(String name) {
     int base = name.lastIndexOf('/') + 1;
     int dot = name.indexOf('.', base);

@@ -45,7 +45,7 @@ public final class StoredIndex {
     /// An index that matches the archive as it is now; the caller closes it.
     record Usable(TarIndex index) implements Found {}
 
-    /// There is no index, an outdated one, or one of an unknown version.
+    /// There is no index, or it is outdated or has an unknown version.
     ///
     /// @param reason in words, with the name of the index
     record Unusable(String reason) implements Found {}
@@ -95,8 +95,8 @@ public final class StoredIndex {
 
   /// Opens the index of an archive, if there is one that matches the archive as it is now.
   ///
-  /// @throws MalformedFileException if the index is damaged or contradicts the archive; it names the index,
-  ///     which must be built again
+  /// @throws MalformedFileException if the index is damaged or contradicts the archive; the error
+  ///     names the index, which must be built again
   /// @throws dev.gantry.core.TransferException if the archive is missing, or the index cannot be read
   public static Found open(GantrySession session, Location file) {
     IndexFile stored = IndexFile.of(file, session);
@@ -173,8 +173,8 @@ public final class StoredIndex {
     return tensor == null ? 0 : tensor.extent().length() / numbers.dtype.alignmentBytes();
   }
 
-  /// Checks that each sample has one member or more, that the members are all there are, and that each lies
-  /// in the archive.
+  /// Checks that each sample has at least one member, that each member belongs to a sample, and
+  /// that each member lies in the archive.
   private static void checkNumbers(
       IndexFile stored, long fileBytes, int fields, Function<Numbers, MemorySegment> numbers) {
     MemorySegment ends = numbers.apply(Numbers.ENDS);

@@ -17,9 +17,9 @@ import java.util.List;
 
 /// A wanted field that was found in every sample of all archives.
 ///
-/// @param field the field of its batches
+/// @param field the field in batches
 /// @param skipped the bytes of each member before the elements, such as the header of a NumPy array
-/// @param members for each archive, whether each of its fields is the wanted one
+/// @param members for each archive, which of the archive's fields are the wanted field
 /// @param isInFiles whether the elements lie in the members as memory holds them
 /// @param spacing the most bytes from one sample's value to the next one's
 /// @param aligned whether every value begins at a multiple of its elements' size
@@ -40,7 +40,7 @@ record StoredMember(
 
   /// Finds a field in all samples.
   ///
-  /// @param indexes of the archives, one sample or more in all of them together
+  /// @param the indexes of the archives, which together have at least one sample
   /// @throws MisuseException if a sample lacks the field, or has it in another form than wanted
   static StoredMember of(GantrySession session, MemberField wanted, List<TarIndex> indexes) {
     List<boolean[]> members =
@@ -99,12 +99,12 @@ record StoredMember(
         new Field(finder.wanted.name(), header.dtype(), header.shape()), header.headerBytes());
   }
 
-  /// Looks at the field's member in every sample.
+  /// Checks the field's member in every sample.
   private record Finder(MemberField wanted, List<TarIndex> indexes, List<boolean[]> members) {
     /// Checks one member.
     @FunctionalInterface
     private interface Check {
-      /// Returns what is wrong with a member; empty if nothing is.
+      /// Returns why a member does not fit the field, in words; an empty text if it fits.
       String fault(TarIndex index, long member);
     }
 

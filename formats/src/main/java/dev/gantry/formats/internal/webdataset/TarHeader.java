@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.OptionalLong;
 
-/// One header block of a tar archive, of any version of the format.
+/// A header block of a tar archive, in any version of the format.
 final class TarHeader {
   static final int BYTES = 512;
 
@@ -21,7 +21,8 @@ final class TarHeader {
   private static final int PREFIX = 345;
   private static final int PREFIX_BYTES = 155;
 
-  /// GNU's own magic. Its headers have other fields where those of ustar have the prefix of the name.
+  /// The magic of the GNU format. Its headers have other fields at the offset at which ustar
+  /// headers have the name's prefix.
   private static final byte[] GNU = "ustar  ".getBytes(StandardCharsets.ISO_8859_1);
 
   /// The highest byte of a number in base 256; the lower bits are part of the number.
@@ -44,7 +45,8 @@ final class TarHeader {
     return true;
   }
 
-  /// Whether the block has the checksum that it says. Old writers added up signed bytes.
+  /// Whether the block's checksum is right. It may be the sum of unsigned bytes or, as old
+  /// writers computed it, of signed bytes.
   boolean hasItsChecksum() {
     OptionalLong stored = number(CHECKSUM, CHECKSUM_BYTES);
     long unsigned = 0;

@@ -30,22 +30,24 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Function;
 
-/// Says where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
-/// the other. Thread-safe, but [#close] must come after the last read.
+/// The offsets and lengths of the members of an archive's samples. Members are numbered from 0,
+/// and the members of one sample have consecutive numbers. Thread-safe, but [#close] must come
+/// after the last read.
 public final class TarIndex implements AutoCloseable {
   /// The most extensions that the members of one archive may have.
   static final int MAX_FIELDS = SampleReader.MAX_FIELDS;
 
-  /// The [#value] of a member that has none.
+  /// The result of [#value] for a member that has no value.
   static final long NO_VALUE = Long.MIN_VALUE;
 
-  /// The longest integer in digits, with spaces around it.
+  /// The longest text that is parsed as an integer, in bytes, with the spaces around it.
   private static final int MAX_INTEGER_BYTES = 32;
 
-  /// The longest header of a NumPy array that is compared with others'.
+  /// The longest header of a NumPy array that is compared with the headers of other arrays, in
+  /// bytes.
   private static final int MAX_NPY_HEADER_BYTES = 64 << 10;
 
-  /// How many bytes of a NumPy array tell the length of its header.
+  /// How many of a NumPy array's first bytes are needed to compute the length of its header.
   private static final int NPY_PREFIX_BYTES = 12;
 
   /// The bytes between two reports of progress.
@@ -59,8 +61,10 @@ public final class TarIndex implements AutoCloseable {
   private final Function<Numbers, MemorySegment> numbers;
   private final Runnable closing;
 
-  /// @param data where members are read, with its identity; the archive, or what it decompresses to
-  /// @param numbers the memory of a column, asked for at each use: the memory may be gone
+  /// @param data the file from which members are read, with its identity; it is the archive or
+  ///     its decompressed copy
+  /// @param numbers returns the memory of a column; it is called at each use, since the memory
+  ///     may have been freed
   TarIndex(
       Location file,
       Location data,
@@ -78,7 +82,8 @@ public final class TarIndex implements AutoCloseable {
     this.closing = closing;
   }
 
-  /// The numbers of an index, a column each. Those of `ENDS` are of samples, all others of members.
+  /// The columns of an index. `ENDS` has a number for each sample, every other column one for
+  /// each member.
   enum Numbers {
     /// The number just past the sample's last member.
     ENDS("sample/end", DType.U64),
@@ -92,10 +97,10 @@ public final class TarIndex implements AutoCloseable {
     /// The number that [TarIndex#value] returns.
     VALUES("member/value", DType.I64),
 
-    /// The number of the member's extension.
+    /// The number of the member's extension in [TarIndex#fields].
     FIELDS("member/field", DType.U32);
 
-    /// The name and the dtype of the tensor that has them in a stored index.
+    /// The name of the column's tensor in a stored index.
     final String tensor;
 
     final DType dtype;
@@ -163,7 +168,8 @@ public final class TarIndex implements AutoCloseable {
     }
   }
 
-  /// @param copy where all of the archive lies when its members were read; empty for the archive itself
+  /// @param copy the file to which the archive is decompressed while its members are read; empty
+  ///     to read members from the archive itself
   private static TarIndex scanned(
       Location file,
       SampleReader reader,
@@ -254,7 +260,7 @@ public final class TarIndex implements AutoCloseable {
         : integer(tar.peek(MAX_INTEGER_BYTES)).orElse(NO_VALUE);
   }
 
-  /// The integer that some text is.
+  /// Returns the integer that a text spells in decimal digits; empty if it spells none.
   private static OptionalLong integer(MemorySegment text) {
     String digits =
         new String(text.toArray(ValueLayout.JAVA_BYTE), StandardCharsets.ISO_8859_1).strip();
@@ -265,13 +271,14 @@ public final class TarIndex implements AutoCloseable {
     }
   }
 
-  /// A number that is the same for equal headers of NumPy arrays: length and CRC32C.
+  /// Returns a number that is the same for equal headers of NumPy arrays; it consists of the
+  /// header's length and CRC32C.
   private static long npyHeader(TarReader tar) {
     MemorySegment prefix = tar.peek(NPY_PREFIX_BYTES);
     if (prefix.byteSize() < NPY_PREFIX_BYTES) {
       return NO_VALUE;
     }
-    // The first version of the format has a length of two bytes, the others one of four.
+    // The first version of the format stores the length in two bytes, later versions in four.
     boolean first = prefix.get(ValueLayout.JAVA_BYTE, 6) == 1;
     long word = Integer.toUnsignedLong(prefix.get(Column.INT, 8));
     long length = first ? (word & 0xffff) + NPY_PREFIX_BYTES - 2 : word + NPY_PREFIX_BYTES;
@@ -292,7 +299,7 @@ public final class TarIndex implements AutoCloseable {
     return stamp.size();
   }
 
-  /// Returns where members are read, which is the archive, or what it decompresses to.
+  /// Returns the file from which members are read, which is the archive or its decompressed copy.
   Location data() {
     return data;
   }
@@ -336,9 +343,9 @@ public final class TarIndex implements AutoCloseable {
     return found;
   }
 
-  /// Finds the member of a sample that has one of some fields.
+  /// Finds the first member of a sample that is one of the wanted fields.
   ///
-  /// @param wanted whether each of [#fields] is one of them
+  /// @param wanted whether each of [#fields] is wanted
   /// @return the number of the first such member; -1 if the sample has none
   long member(long sample, boolean[] wanted) {
     MemorySegment ends = numbers.apply(Numbers.ENDS);
@@ -364,13 +371,13 @@ public final class TarIndex implements AutoCloseable {
     return MappedColumn.signedLong(numbers.apply(Numbers.LENGTHS), member);
   }
 
-  /// The integer that a short member is in decimal digits, or a number that stands for the header of a NumPy
-  /// array; [#NO_VALUE] if it is neither.
+  /// Returns the integer that a short member spells in decimal digits, or a number that
+  /// identifies the header of a NumPy array; [#NO_VALUE] if the member is neither.
   long value(long member) {
     return MappedColumn.signedLong(numbers.apply(Numbers.VALUES), member);
   }
 
-  /// The archive as it was when its members were listed.
+  /// The stamp of the archive when its members were listed.
   FileStamp stamp() {
     return stamp;
   }

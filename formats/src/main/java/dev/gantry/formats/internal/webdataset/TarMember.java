@@ -3,8 +3,9 @@ package dev.gantry.formats.internal.webdataset;
 
 /// One member of a tar archive.
 ///
-/// @param header the offset of its header, in bytes from the start of the archive
-/// @param offset the offset of its data
-/// @param length the length of its data in bytes
-/// @param isFile whether it is a regular file, and not a directory, a link or something else
+/// @param header the offset of the member's header, in bytes from the start of the archive
+/// @param offset the offset of the member's data, in bytes from the start of the archive
+/// @param length the length of the member's data in bytes
+/// @param isFile whether the member is a regular file, and not a directory, a link or something
+///     else
 public record TarMember(String name, long header, long offset, long length, boolean isFile) {}

@@ -17,9 +17,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// Reads the members of a tar archive in their order, of any store, plain or compressed with gzip: of the
-/// formats v7, ustar, pax and GNU. It compares the checksum of every header, and its memory is bounded.
-/// Offsets in a compressed file are those in what it decompresses to. Not thread-safe.
+/// Reads the members of a tar archive in order. The archive may lie in any store, may be
+/// compressed with gzip, and may have the format v7, ustar, pax or GNU. The reader compares the
+/// checksum of every header, and its memory is bounded. In a compressed file, offsets count
+/// decompressed bytes. Not thread-safe.
 ///
 /// Commons Compress reads tar, too, but it does not compare the checksums of extended headers, keeps names
 /// of any length, and does not tell where in the file a fault is.
@@ -40,18 +41,18 @@ public final class TarReader implements AutoCloseable {
 
   private final SourceFile file;
 
-  /// The decompressed bytes of a compressed archive.
+  /// The decompressed bytes of a compressed archive; empty for an uncompressed one.
   private final Optional<CopiedSource> decompressed;
 
   private final ByteWindow window;
 
-  /// The bytes of the current member that were not passed: its data and its padding.
+  /// How many bytes of the current member are still ahead, its padding included.
   private long left;
 
-  /// Those of them that are data.
+  /// How many bytes of the current member's data are still ahead.
   private long data;
 
-  /// The bytes at the window's start that [#read] has handed out.
+  /// How many bytes at the window's start [#read] has returned; the next call drops them.
   private int taken;
 
   private boolean ended;
@@ -76,7 +77,7 @@ public final class TarReader implements AutoCloseable {
     }
   }
 
-  /// Opens an archive before its first member.
+  /// Opens an archive; [#next] goes to its first member.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
@@ -85,8 +86,8 @@ public final class TarReader implements AutoCloseable {
     return Cleanup.orUndo(() -> new TarReader(source), source::close);
   }
 
-  /// Copies to a file what a compressed archive decompresses to: all of it, if this is called before the first
-  /// member and all members are read.
+  /// Copies the decompressed bytes of a compressed archive to a file while they are read. The
+  /// copy is complete if this is called before the first member and all members are read.
   ///
   /// @param path an empty file
   void copyTo(Path path) {
@@ -144,7 +145,7 @@ public final class TarReader implements AutoCloseable {
       switch (header.type()) {
         case 'x', 'X' -> pax = records(at, size);
         case 'g' -> {
-          // Comments and times for all members are of no interest.
+          // A global header is ignored if it has only comments and times.
           if (!records(at, size).isEmpty()) {
             throw fault(at, INVALID_HEADER, "one name or size for all members");
           }
@@ -180,7 +181,7 @@ public final class TarReader implements AutoCloseable {
     return new TarMember(name, header, window.position(), data, file);
   }
 
-  /// Returns the bytes that some data take with their padding.
+  /// Returns the size of some data with their padding.
   private long padded(long header, long bytes) {
     if (bytes > window.mostLeft()) {
       throw fault(
@@ -235,7 +236,7 @@ public final class TarReader implements AutoCloseable {
     }
   }
 
-  /// Reads the data of a header that extends the next one.
+  /// Reads the data of a header that extends the next member's header.
   private byte[] extended(long header, long size) {
     if (size > MAX_EXTENDED_BYTES) {
       throw fault(
@@ -255,7 +256,7 @@ public final class TarReader implements AutoCloseable {
   /// Returns the first bytes of the current member's data, before any of it was read. Valid until the next
   /// call.
   ///
-  /// @param count how many, if there are so many
+  /// @param count how many bytes to return; fewer are returned if the member has fewer
   MemorySegment peek(int count) {
     int wanted = (int) Math.min(count, data);
     if (require(wanted) < wanted) {
@@ -264,7 +265,8 @@ public final class TarReader implements AutoCloseable {
     return window.slice(0, wanted);
   }
 
-  /// Returns the next bytes of the current member's data, valid until the next call: none at their end.
+  /// Returns the next bytes of the current member's data, valid until the next call; no bytes at
+  /// the end of the data.
   public MemorySegment read() {
     passTaken();
     if (data > 0) {
@@ -283,10 +285,10 @@ public final class TarReader implements AutoCloseable {
     taken = 0;
   }
 
-  /// Passes what was not read of the current member.
+  /// Skips the bytes of the current member that were not read.
   private void leave() {
     passTaken();
-    // Bytes that a request brings along are not worth another request.
+    // In a remote file, reading a few bytes on takes less time than another request.
     boolean skips = file.isLocal() || left > ByteSource.REMOTE_CHUNK_BYTES;
     if (!isCompressed() && skips && left <= window.mostLeft()) {
       window.pass(left);

@@ -21,13 +21,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Serves the samples of tar archives by their indexes. Members of one size lie in the archives as memory
-/// holds them; others are padded or decoded by the CPU; integers come from the index. Thread-safe.
+/// The catalogue of the samples of tar archives, by the archives' indexes. Raw members and NumPy
+/// arrays are read from the archives as memory holds them; the CPU pads or decodes all other
+/// members; integers come from the index. Thread-safe.
 public final class WebDatasetCatalogue implements SampleCatalogue {
   private final List<TarIndex> indexes;
   private final List<StoredMember> members;
 
-  /// For each field of batches, the one of [#members] that it comes from.
+  /// For each field of batches, the index in [#members] of the member that it comes from.
   private final List<Integer> origins = new ArrayList<>();
 
   private final List<Field> fields = new ArrayList<>();
@@ -61,7 +62,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
 
   /// Makes a catalogue that owns the indexes.
   ///
-  /// @param indexes of the archives, in order
+  /// @param the indexes of the archives, in order
   /// @param wanted the fields, each name once
   /// @param names the names of the fields and lengths that batches have, in order
   /// @throws MisuseException if there is no sample, or a sample lacks a field or has it in another form
