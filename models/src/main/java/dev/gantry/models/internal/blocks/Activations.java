@@ -7,7 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 
-/// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
+/// The activation functions, by the names that `hidden_act` or `activation_function` of
+/// `config.json` has for them.
 public final class Activations {
   public static final UnaryOperator<NDArray> GELU = Activation::gelu;
   public static final UnaryOperator<NDArray> SILU = Activations::silu;
@@ -45,7 +46,7 @@ public final class Activations {
     return x.mul(Activation.sigmoid(x));
   }
 
-  /// DJL's own takes the logarithm to base 2.
+  /// DJL's own mish takes the logarithm to base 2.
   private static NDArray mish(NDArray x) {
     return x.exp().add(1f).log().tanh().mul(x);
   }

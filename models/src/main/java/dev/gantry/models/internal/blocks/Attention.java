@@ -14,44 +14,47 @@ import dev.gantry.models.internal.blocks.Description.Attending;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The attention of one layer in one pass, and what else blocks compute on arrays of any type.
+/// The attention of one layer in one forward pass, and helpers for arrays of any type.
 ///
-/// DJL's native code knows no BFLOAT16. Operations of a loaded BFLOAT16 array are safe, and so are
-/// their results; operations of other arrays with one as operand are not. So here the array that has
-/// the weights' type always comes first.
+/// DJL's native code does not know BFLOAT16. Operations of a loaded BFLOAT16 array are safe, and
+/// so are operations of their results. An operation of another array with a BFLOAT16 operand is
+/// not. For that reason the array that has the type of the weights always comes first here.
 ///
-/// @param scale by which scores are multiplied
-/// @param mask what is hidden from whom
-/// @param turn null for no rotary embedding
-/// @param distances null if scores do not depend on them
+/// @param scale the factor of the scores
+/// @param mask says which tokens are hidden from which
+/// @param turn the rotary embedding; null for none
+/// @param distances the scores by distance; null for none
 public record Attention(
     Attending kind,
     double scale,
     Mask mask,
     Rotation.@Nullable Turn turn,
     @Nullable DistanceScores distances) {
-  /// Says what is hidden from a token.
+  /// Says which tokens are hidden from a token.
   ///
-  /// @param added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type; null for nothing
-  /// @param causal whether the tokens after it are hidden besides, and nothing is added
+  /// @param added is added to the scores, `[batch or 1, heads or 1, length or 1, all]`, of the
+  ///     states' type; null for nothing
+  /// @param causal whether later tokens are hidden; in that case `added` is null
   public record Mask(@Nullable NDArray added, boolean causal) {
     static final Mask NOTHING = new Mask(null, false);
   }
 
-  /// Added to a score to make it vanish in the softmax. Where all of a row are hidden, all get the same share: a score
-  /// is lost in a number of this size. CUDA's fused kernels multiply it by log₂(e), and give no share where that overflows.
+  /// Added to a score to hide a token in the softmax. If a whole row is hidden, all its tokens get
+  /// the same weight, because the scores are lost in the rounding of so large a number. CUDA's
+  /// fused kernels multiply the number by log₂(e); if that overflowed, the row would get no
+  /// weights.
   private static final float HIDDEN = -1e30f;
 
-  /// The same for FLOAT16, in which it is finite.
+  /// The same for FLOAT16, whose range is smaller.
   private static final float HIDDEN_OF_FLOAT16 = -30_000;
 
-  /// `[batch, length, heads × size]` as `[batch, length, heads, size]`.
+  /// Reshapes `[batch, length, heads × size]` to `[batch, length, heads, size]`.
   public static NDArray split(NDArray states, int heads) {
     Shape shape = states.getShape();
     return states.reshape(shape.get(0), shape.get(1), heads, shape.get(2) / heads);
   }
 
-  /// This, with scores added before they are multiplied by the scale.
+  /// Returns this attention with further scores, which are added before the scale is applied.
   public Attention with(NDArray scores) {
     NDArray scaled = scores.mul(scale);
     NDArray hidden = mask.added();
@@ -59,16 +62,18 @@ public record Attention(
     return new Attention(kind, scale, all, turn, null);
   }
 
-  /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
+  /// Reshapes and transposes `[batch, length, heads × size]` to `[batch, heads, length, size]`.
   public static NDArray heads(NDArray states, int heads) {
     return split(states, heads).transpose(0, 2, 1, 3);
   }
 
-  /// `softmax(scale · query · keyᵀ + mask) · value`.
+  /// Computes `softmax(scale · query · keyᵀ + mask) · value`.
   ///
   /// @param query `[batch, heads, length, size]`
-  /// @param key `[batch, groups, all, size]`, as `value`: neighbouring heads share a group's
-  /// @param sinks a score of each head that has no value; null for none
+  /// @param key `[batch, groups, all, size]`; `value` has the same shape. Neighbouring heads share
+  ///     a group
+  /// @param sinks a score for each head that takes part in the softmax and has no value; null for
+  ///     none
   /// @return `[batch, length, heads × size]`
   public NDArray attend(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
     Optional<NDArray> fused =
@@ -77,7 +82,8 @@ public record Attention(
     return result.reshape(result.getShape().get(0), result.getShape().get(1), -1);
   }
 
-  /// A single token of each text goes as one text of a group's heads: they have the same keys.
+  /// If each text has a single token, the heads of a group are passed as the tokens of one text,
+  /// because they have the same keys.
   private Optional<NDArray> fused(NDArray query, NDArray key, NDArray value) {
     Shape shape = query.getShape();
     long groups = key.getShape().get(1);
@@ -94,7 +100,7 @@ public record Attention(
   private NDArray inSteps(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
     Shape shape = query.getShape();
     Shape keys = key.getShape();
-    // Makes one product for each group, with the queries of the group's heads below one another.
+    // There is one product for each group; the queries of the group's heads are its rows.
     NDArray scores =
         query
             .mul(scale)
@@ -113,7 +119,7 @@ public record Attention(
     return shares.reshape(keys.get(0), keys.get(1), -1, keys.get(2)).matMul(value).reshape(shape);
   }
 
-  /// The shares of scores beside those of the sinks.
+  /// Returns the softmax of the scores and the sinks, without the sinks' weights.
   private static NDArray beside(NDArray scores, NDArray sinks) {
     Shape shape = scores.getShape();
     NDArray column =
@@ -122,22 +128,23 @@ public record Attention(
         .get(new NDIndex("..., :{}", shape.get(3)));
   }
 
-  /// Computes FLOAT16 scores in FLOAT32: their sums would overflow.
+  /// Computes the softmax of FLOAT16 scores in FLOAT32, because their sums would overflow.
   private static NDArray softmax(NDArray scores) {
     return scores.getDataType() == DataType.FLOAT16
         ? scores.toType(DataType.FLOAT32, false).softmax(-1).toType(DataType.FLOAT16, false)
         : scores.softmax(-1);
   }
 
-  /// Says what is hidden from each of `length` tokens.
+  /// Returns the mask that hides tokens from each of `length` tokens.
   ///
-  /// @param causal whether those after it are
-  /// @param window how far it sees, as [Description.Layer] has it; 0 for all
-  /// @param past how many tokens there are before these
-  /// @param given `[batch, past + length]`: 1 for a token, 0 for padding
-  /// @param blank whether all is hidden from padding
-  /// @param like has the type and device of the mask
-  /// @return null if nothing is hidden
+  /// @param causal whether later tokens are hidden
+  /// @param window how far a token sees, as in [Description.Layer]; 0 for all tokens
+  /// @param past how many tokens come before these tokens
+  /// @param given 1 for a token and 0 for padding, `[batch, past + length]`; null if nothing is
+  ///     padded
+  /// @param blank whether all tokens are hidden from padding
+  /// @param like an array that has the type and device of the mask
+  /// @return the mask; null if nothing is hidden
   public static @Nullable NDArray mask(
       boolean causal,
       int window,
@@ -173,7 +180,7 @@ public record Attention(
     return blank ? padding.logicalOr(padding.transpose(0, 1, 3, 2)) : padding;
   }
 
-  /// The rows of a table.
+  /// Returns the rows of a table with these numbers.
   ///
   /// @param ids INT64 or INT32, of any shape
   public static NDArray rows(NDArray table, NDArray ids) {
@@ -186,9 +193,8 @@ public record Attention(
     if (type != DataType.BFLOAT16 || array.getDataType() == type) {
       return array.toType(type, false);
     }
-    // A cast of DJL's own array to BFLOAT16 would end the process, so adds the array to a zero from
-    // the
-    // loaded array: the sum is a Gantry array, which can be cast.
+    // Casting DJL's own array to BFLOAT16 would end the process. Instead the array is added to a
+    // zero of the loaded array: the sum is a Gantry array, which can be cast.
     NDArray zero = like.reshape(-1).get(new NDIndex("0:1")).zerosLike();
     zero.attach(array.getManager());
     return zero.add(array).toType(type, false);

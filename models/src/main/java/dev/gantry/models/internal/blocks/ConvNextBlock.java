@@ -10,15 +10,17 @@ import dev.gantry.models.internal.blocks.Description.Place;
 import java.util.List;
 import java.util.function.UnaryOperator;
 
-/// ConvNeXt: layers that each look at a neighbourhood of one channel, then at all channels of one place. Pooled is the
-/// norm of the mean over each map, `[batch, filters]`.
+/// ConvNeXt. Each layer first convolves the neighbourhood of each position within one channel,
+/// then combines all channels of one position. The pooled output is the norm of the mean of each
+/// map, `[batch, filters]`.
 public final class ConvNextBlock extends StagedBlock {
   /// The sizes of a ConvNeXt.
   ///
-  /// @param patch the side of what the first convolution makes one place of
-  /// @param epsilon of the last norm
-  /// @param scaled whether each channel of a layer's result has a factor
-  /// @param labels how many classes it tells apart; 0 for no head
+  /// @param patch the side length in pixels of the square that the first convolution turns into
+  ///     one position
+  /// @param epsilon the epsilon of the last norm
+  /// @param scaled whether each channel of a layer's result has a learned factor
+  /// @param labels the number of classes; 0 for no head
   public record Config(
       int channels,
       int patch,
@@ -86,7 +88,7 @@ public final class ConvNextBlock extends StagedBlock {
     return norm(name, width, new Norms(Place.BEFORE, false, epsilon, true, false));
   }
 
-  /// Normalizes the channels of each place.
+  /// Normalises over the channels of each position.
   private static Part normed(Norm norm) {
     return (map, pass) -> norm.of(map.transpose(0, 2, 3, 1), pass).transpose(0, 3, 1, 2);
   }

@@ -10,10 +10,11 @@ import dev.gantry.models.internal.blocks.Description.Vocabulary;
 import dev.gantry.models.spi.CausalBlock;
 import dev.gantry.models.spi.KeyValueCache;
 
-/// A language model in which a token sees only those before it.
+/// A language model in which a token sees only the tokens before it.
 ///
-/// Files that hold query, key and value as one tensor, or weights as `[inputs, outputs]`, are taken apart and transposed
-/// by the load: this block has them apart, and weights as `[outputs, inputs]`, as DJL has them.
+/// The block has separate parameters for query, key and value, and weights as `[outputs, inputs]`,
+/// as DJL has them. If a file holds the three as one tensor, or weights as `[inputs, outputs]`,
+/// the load splits and transposes them.
 public final class DecoderBlock extends TextBlock implements CausalBlock {
   public DecoderBlock(Description description, Tokens sizes) {
     super(description, sizes);

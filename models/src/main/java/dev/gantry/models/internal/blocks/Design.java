@@ -5,6 +5,6 @@ import ai.djl.nn.Block;
 
 /// The design of a block: equal designs make blocks that compute alike.
 public interface Design {
-  /// Makes a block without values: a load or `initialize` gives them.
+  /// Makes a block whose parameters have no values yet; a load or `initialize` sets them.
   Block newBlock();
 }

@@ -10,11 +10,11 @@ import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// The terms that DeBERTa adds to the scores of attention by the distance of two tokens: the
-/// product of a query and the distance's key, and that of a key and the distance's query.
+/// The terms that DeBERTa adds to attention scores by the distance of two tokens: the product of a
+/// query with the distance's key, and the product of a key with the distance's query.
 ///
-/// @param table `[1, distances, width]`
-/// @param places of the distances in the table, from each query to each key, `[1, 1, length, length]`
+/// @param table the embeddings of the distances, `[1, distances, width]`
+/// @param places the row of the table for each query and each key, `[1, 1, length, length]`
 public record DistanceScores(NDArray table, NDArray places) {
   /// @param table `[distances, width]`
   public static DistanceScores of(Distances kind, NDArray table, int length, NDManager manager) {
@@ -28,14 +28,15 @@ public record DistanceScores(NDArray table, NDArray places) {
         table.expandDims(0), manager.create(places, new Shape(1, 1, length, length)));
   }
 
-  /// A distance as it counts: far ones share, the farther the more.
+  /// Maps a distance to its bucket. Far distances share buckets, and a bucket is the wider the
+  /// farther it is.
   private static int distance(Distances kind, int distance) {
     int near = kind.buckets() / 2;
     int size = Math.abs(distance);
     if (kind.buckets() == 0 || size <= near) {
       return distance;
     }
-    // In 32 bits, as the reference computes it.
+    // The bucket is computed in 32 bits, as in the reference.
     float share =
         (float) Math.log((float) size / near)
             / (float) Math.log((float) ((kind.farthest() - 1.0) / near))
@@ -43,9 +44,9 @@ public record DistanceScores(NDArray table, NDArray places) {
     return Integer.signum(distance) * ((int) Math.ceil(share) + near);
   }
 
-  /// @param query `[batch, heads, length, size]`, as `key`
-  /// @param forKeys makes the distances' keys; null where they have none
-  /// @param forQueries makes the distances' queries; null where they have none
+  /// @param query `[batch, heads, length, size]`; `key` has the same shape
+  /// @param forKeys computes the keys of distances; null if distances have no keys
+  /// @param forQueries computes the queries of distances; null if distances have no queries
   /// @return `[batch, heads, length, length]`
   public NDArray scores(
       NDArray query, NDArray key, @Nullable Dense forKeys, @Nullable Dense forQueries, Pass pass) {

@@ -18,11 +18,11 @@ import java.util.Objects;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/// A mixture of experts: the router scores the experts for each token, the best ones are chosen
-/// for it, and each expert computes its own tokens. The choice is copied to the host once a
-/// layer.
+/// A mixture of experts. For each token, the router scores the experts and the best ones are
+/// chosen; each expert then computes the tokens that it was chosen for. The choice is copied to
+/// the host once a layer.
 ///
-/// @param experts one for each row of the router
+/// @param experts one expert for each row of the router
 public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implements Part {
   /// The bound of gpt-oss's gate and of its counterpart; `STEEPNESS` is the gate's factor in the
   /// sigmoid.
@@ -30,7 +30,7 @@ public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implem
 
   private static final double STEEPNESS = 1.702;
 
-  /// @param name of the layer's parameters
+  /// @param name the prefix of the layer's parameters
   public static ExpertsFeed of(TransformerBlock block, String name, Description description) {
     Experts kind = Objects.requireNonNull(description.feedForward().experts());
     Dense router = block.dense(name + "router", kind.count(), description.width(), kind.stacked());
@@ -75,8 +75,8 @@ public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implem
     Shape shape = x.getShape();
     NDArray tokens = x.reshape(-1, shape.get(shape.dimension() - 1));
     NDArray scores = router.of(tokens, pass).toType(DataType.FLOAT32, false);
-    // The highest shares are those of the highest scores. Shares that add up to one are the softmax
-    // of these.
+    // The experts with the highest probabilities have the highest scores. Normalised weights are
+    // the softmax of the chosen scores alone.
     NDList best = (kind.normalized() ? scores : scores.softmax(-1)).topK(kind.chosen(), 1);
     NDArray shares = kind.normalized() ? best.get(0).softmax(-1) : best.get(0);
     long[] chosen = best.get(1).toType(DataType.INT64, false).toLongArray();

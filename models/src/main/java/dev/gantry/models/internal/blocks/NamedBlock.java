@@ -25,13 +25,13 @@ import java.util.OptionalDouble;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
-/// the start, so that any input shape initialises it.
+/// A block whose parameters have fixed names, such as `layer0_query_weight`, and shapes that are
+/// known from the start, so that any input shape initialises it.
 public abstract class NamedBlock extends AbstractBlock {
-  /// One forward pass: where it finds the parameters' values, and what all layers share.
+  /// One forward pass: the source of the parameters' values, and the state that all layers share.
   ///
-  /// @param epsilon which RMSNorms add, beside the input, so that no layer copies it to the device anew; null where
-  ///     there are none
+  /// @param epsilon the number that RMSNorms add, on the input's device, so that no layer copies
+  ///     it there again; null if the block has no RMSNorm
   public record Pass(
       ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
     NDArray value(Parameter parameter) {
@@ -39,9 +39,9 @@ public abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// A part of a block, which makes states of states.
+  /// A part of a block, from hidden states to hidden states.
   public interface Part {
-    /// Leaves states as they are.
+    /// Returns its input.
     Part SAME = (x, _) -> x;
 
     NDArray of(NDArray x, Pass pass);
@@ -63,10 +63,10 @@ public abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// A norm over the last axis: RMSNorm, `x / √(mean(x²) + ε) · gamma`, whose mean is of 32-bit numbers, or layer
-  /// normalization.
+  /// A norm over the last axis. It is RMSNorm, `x / √(mean(x²) + ε) · gamma` with the mean in 32
+  /// bits, or layer normalisation.
   ///
-  /// @param gamma its last axis is that of the input, and so are axes before it
+  /// @param gamma the scale; its last axes are those of the input
   public record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) implements Part {
     @Override
     public NDArray of(NDArray x, Pass pass) {
@@ -102,7 +102,7 @@ public abstract class NamedBlock extends AbstractBlock {
         bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
   }
 
-  /// A norm over the last axis, of this width.
+  /// Makes a norm over the last axis, of this width.
   final Norm norm(String name, int width, Norms kind) {
     return new Norm(
         parameter(name + "_gamma", Parameter.Type.GAMMA, width),
@@ -165,13 +165,13 @@ public abstract class NamedBlock extends AbstractBlock {
         epsilon.isPresent() ? number(input, epsilon.getAsDouble()) : null);
   }
 
-  /// The ε that the block's RMSNorms add; empty if it has none.
+  /// Returns the ε that the block's RMSNorms add; empty if it has no RMSNorm.
   public abstract OptionalDouble rmsEpsilon();
 
-  /// Computes one pass. All arrays that it makes are freed, except those that it returns.
+  /// Computes one forward pass. All arrays that the pass makes are freed, except the outputs.
   public abstract NDList forward(NDList inputs, Pass pass);
 
-  /// Gives the outputs their names, the same as [HubModel#outputs()] says.
+  /// Names the outputs as [HubModel#outputs()] says.
   public static NDList named(List<String> names, NDList outputs) {
     for (int i = 0; i < outputs.size(); i++) {
       outputs.get(i).setName(names.get(i));
@@ -179,7 +179,8 @@ public abstract class NamedBlock extends AbstractBlock {
     return outputs;
   }
 
-  /// Runs `pass`. The arrays that it returns belong to the manager; all others that it makes are freed.
+  /// Runs `pass`. The arrays that it returns belong to `manager`; all other arrays that it makes
+  /// are freed.
   public static NDList kept(NDManager manager, Supplier<NDList> pass) {
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
@@ -190,7 +191,8 @@ public abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// Runs a part of a pass. All arrays that it makes are freed except its result, and so is `input`.
+  /// Runs a part of a pass. All arrays that it makes are freed except its result. `input` is
+  /// freed, too.
   public static NDArray step(NDArray input, Supplier<NDArray> part) {
     NDArray result;
     try (NDScope scope = new NDScope()) {
@@ -203,13 +205,13 @@ public abstract class NamedBlock extends AbstractBlock {
     return result;
   }
 
-  /// Makes a scalar in the input's manager and on its device, so that no layer copies the number there anew.
-  /// Being a scalar, it does not change the other operand's type.
+  /// Makes a scalar in the input's manager and on its device, so that no layer copies the number
+  /// there again. A scalar does not change the type of the other operand.
   public static NDArray number(NDArray input, double number) {
     return input.getManager().create((float) number);
   }
 
-  /// The shapes of the outputs, for `[batch, length]` or an image's shape.
+  /// Returns the shapes of the outputs, for an input `[batch, length]` or for an image's shape.
   public abstract List<Shape> outputShapes(Shape input);
 
   @Override

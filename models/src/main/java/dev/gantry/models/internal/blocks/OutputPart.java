@@ -24,7 +24,7 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Makes one output of the last states.
+/// Computes one output from the last hidden states.
 public final class OutputPart {
   private final Output output;
   private final int width;
@@ -32,7 +32,7 @@ public final class OutputPart {
   private final Part stem;
   private final Part scores;
 
-  /// @param tokens the embedding's table, where the scores may be tied to it
+  /// @param tokens the embedding's table, to which the scores may be tied; null for none
   public OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
     this.output = output;
     probe = output.pool() == Pool.PROBE ? ProbePool.of(block) : null;
@@ -82,8 +82,8 @@ public final class OutputPart {
     };
   }
 
-  /// @param states `[batch, length, width]`
-  /// @param normed the same after the last norm
+  /// @param states the last hidden states, `[batch, length, width]`
+  /// @param normed the same states after the last norm
   public NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
     NDArray pooled = pooled(output.pool() == Pool.UNNORMED ? states : normed, text, pass);
     NDArray result = scores.of(stem.of(pooled, pass), pass);
@@ -128,8 +128,9 @@ public final class OutputPart {
         states.reshape(-1, shape.get(2)), states.getManager().create(rows, new Shape(rows.length)));
   }
 
-  /// The place of the last token that is not padding, or of the first one that ends a text; the first place where there is
-  /// none. Where the end is token 2, the reference takes the highest number instead: its old files give the wrong one.
+  /// Returns the index of the last token that is not padding, or of the first token that ends a
+  /// text; 0 if there is none. If the end token's id is 2, the reference takes the highest id
+  /// instead, since its old files name a wrong end token.
   private int place(long... ids) {
     IntStream places = IntStream.range(0, ids.length);
     if (output.pool() == Pool.LAST) {

@@ -8,7 +8,8 @@ import dev.gantry.models.internal.blocks.NamedBlock.Norm;
 import dev.gantry.models.internal.blocks.NamedBlock.Part;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 
-/// Pools states as SigLIP does an image's: a learned state attends to all of them, and a feed-forward part follows.
+/// Pools hidden states as SigLIP does for images: a learned query attends to all states, and a
+/// feed-forward part follows.
 ///
 /// @param probe `[1, 1, width]`
 record ProbePool(

@@ -7,12 +7,13 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 
-/// A learned bias of attention scores by the distance of two tokens, as MPNet and T5's encoder have it: half of the
-/// buckets are for tokens before, half for those after; near ones have a bucket each, farther ones share.
+/// A learned bias of attention scores by the distance of two tokens, as in MPNet and T5's encoder.
+/// Half of the buckets are for earlier tokens, half for later ones. Each near distance has its own
+/// bucket; farther distances share buckets.
 ///
 /// @param table `[buckets, heads]`
 public record RelativeBias(Parameter table) {
-  /// From this distance on, all share the last bucket.
+  /// All distances from this one on share the last bucket.
   private static final int FARTHEST = 128;
 
   /// @return `[1, heads, length, length]`
@@ -35,7 +36,7 @@ public record RelativeBias(Parameter table) {
     if (distance < near) {
       return distance;
     }
-    // In 32 bits, as the reference computes it.
+    // The bucket is computed in 32 bits, as in the reference.
     float share =
         (float) Math.log((float) distance / near)
             / (float) Math.log((double) FARTHEST / near)

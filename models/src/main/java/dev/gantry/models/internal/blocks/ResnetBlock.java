@@ -11,24 +11,25 @@ import ai.djl.nn.pooling.Pool;
 import java.util.List;
 import java.util.function.UnaryOperator;
 
-/// ResNet of version 1.5: the stride of a bottleneck is in its 3 × 3 convolution, unless you ask for
-/// the first one as in version 1. Pooled is the mean over each map, `[batch, filters, 1, 1]`.
+/// ResNet of version 1.5: the stride of a bottleneck is in its 3 × 3 convolution; with
+/// `strideFirst` it is in the first convolution, as in version 1. The pooled output is the mean of
+/// each map, `[batch, filters, 1, 1]`.
 ///
-/// In training its batch normalization uses the batch's statistics, as DJL's does.
+/// In training, batch normalisation uses the batch's statistics, as DJL's does.
 public final class ResnetBlock extends StagedBlock {
   /// The sizes of a ResNet.
   ///
-  /// @param first filters of the first convolution
-  /// @param filters of each stage
-  /// @param depths layers of each stage
-  /// @param bottleneck whether a layer has three convolutions, the middle one with a quarter of the
-  ///     filters; else two
-  /// @param strideFirst whether a bottleneck's stride is in its first convolution; else in the
-  ///     middle
-  /// @param shrinkFirst whether the first stage halves the image, as the others do
-  /// @param activation behind the first convolution and behind each layer; within a layer it is ReLU,
-  ///     as in the library that writes the hub's files
-  /// @param labels how many classes it tells apart; 0 for no head
+  /// @param first the number of filters of the first convolution
+  /// @param filters the number of filters of each stage
+  /// @param depths the number of layers of each stage
+  /// @param bottleneck whether a layer has three convolutions, the middle one with a quarter of
+  ///     the filters; otherwise two
+  /// @param strideFirst whether a bottleneck's stride is in its first convolution; otherwise in
+  ///     the middle one
+  /// @param shrinkFirst whether the first stage halves the image, as the other stages do
+  /// @param activation the activation after the first convolution and after each layer; within a
+  ///     layer it is ReLU, as in the library that writes the hub's files
+  /// @param labels the number of classes; 0 for no head
   public record Config(
       int channels,
       int first,
@@ -98,7 +99,7 @@ public final class ResnetBlock extends StagedBlock {
         normed(name + 2, filters, neck, new Window(1, 1, 0)));
   }
 
-  /// A convolution and its batch normalization.
+  /// Makes a convolution with its batch normalisation.
   private Part normed(String name, int outputs, int inputs, Window window) {
     Part convolution = convolution(name + "_conv", outputs, inputs, window, 1, false);
     Parameter gamma = parameter(name + "_norm_gamma", Parameter.Type.GAMMA, outputs);

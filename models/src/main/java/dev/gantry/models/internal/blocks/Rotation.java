@@ -11,23 +11,26 @@ import dev.gantry.djl.internal.ndarray.FusedRows;
 import java.util.List;
 import java.util.Optional;
 
-/// The rotary embedding. Angles grow with position: `position / theta^(2i / size)`, with long waves stretched.
+/// The rotary embedding. At a position, wave `i` turns by the angle `position / theta^(2i /
+/// size)`; long waves are stretched, which divides their frequency.
 ///
-/// @param size how many elements of a head are turned, from the first; even
-/// @param strength by which cosines and sines are multiplied
+/// @param size how many elements of a head are turned, counted from the first; an even number
+/// @param strength the factor of cosines and sines
 public record Rotation(double theta, int size, double strength, Kind kind) {
-  /// Says how waves are stretched.
+  /// Says how the frequencies of the waves are changed.
   public sealed interface Kind {
-    /// Returns what wave `i`, of `plain` radians a token, has in a text of `length` tokens.
+    /// Returns the frequency of wave `i` in a text of `length` tokens; `plain` is its unchanged
+    /// frequency in radians per token.
     double frequency(Rotation rotation, int i, double plain, long length);
 
-    /// Whether a text that grows from one length to another must be turned anew from its first token.
+    /// Whether the tokens of a text that grows from one length to another must be turned again
+    /// from the first token.
     default boolean changes(long from, long to) {
       return false;
     }
   }
 
-  /// Stretches all waves by a factor; 1 for none.
+  /// Divides all frequencies by `factor`; 1 leaves them unchanged.
   public record Linear(double factor) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
@@ -35,7 +38,7 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     }
   }
 
-  /// Grows `theta` with texts that are longer than `longest`.
+  /// Increases `theta` with the length of texts that are longer than `longest`.
   public record Dynamic(double factor, double longest) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
@@ -45,9 +48,10 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     }
   }
 
-  /// Stretches waves longer than `original / low` by a factor, and those longer than `original / high` in part.
+  /// Divides the frequencies of waves longer than `original / low` by `factor`, and partly those
+  /// of waves longer than `original / high`.
   ///
-  /// @param original the longest text of the first training
+  /// @param original the longest text of the first training, in tokens
   public record ByLength(double factor, double low, double high, double original) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
@@ -56,7 +60,8 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     }
   }
 
-  /// Stretches waves behind number `high` by a factor, and those behind `low` in part.
+  /// Divides the frequencies of the waves after number `high` by `factor`, and partly those of the
+  /// waves after `low`.
   public record ByNumber(double factor, double low, double high) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
@@ -65,10 +70,12 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     }
   }
 
-  /// Stretches each wave by a factor of its own.
+  /// Divides the frequency of each wave by its own factor.
   ///
-  /// @param beyond the factors for texts of more than `original` tokens
-  /// @param anew whether a text that becomes so long is turned anew from its first token, and not only what follows
+  /// @param within the factors for texts of up to `original` tokens
+  /// @param beyond the factors for longer texts
+  /// @param anew whether a text that exceeds `original` is turned again from its first token;
+  ///     otherwise only the later tokens get the other factors
   public record Each(List<Float> within, List<Float> beyond, double original, boolean anew)
       implements Kind {
     @Override
@@ -82,12 +89,12 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     }
   }
 
-  /// A rotary embedding that stretches all waves by `factor`.
+  /// Returns a rotary embedding that divides all frequencies by `factor`.
   public static Rotation linear(double theta, int size, double factor) {
     return new Rotation(theta, size, 1, new Linear(factor));
   }
 
-  /// @param length of the text, the tokens before included
+  /// @param length the length of the whole text in tokens
   public float[] frequencies(long length) {
     float[] frequencies = new float[size / 2];
     for (int i = 0; i < frequencies.length; i++) {
@@ -97,11 +104,12 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     return frequencies;
   }
 
-  /// Turns queries and keys at the positions that follow `pasts`.
+  /// Returns the turn of queries and keys at the positions after `pasts`.
   ///
-  /// @param pasts how many tokens there are before these in each text, or one number for all texts
-  /// @param ahead how many tokens each text grows by, these included
-  /// @param like has the type and device of the result
+  /// @param pasts for each text, how many tokens come before these; one number if it is the same
+  ///     for all texts
+  /// @param ahead how many tokens each text grows by, including these tokens
+  /// @param like an array that has the type and device of the result
   public Turn at(NDManager manager, long[] pasts, int length, long ahead, NDArray like) {
     int waves = size / 2;
     float[] cosines = new float[pasts.length * length * waves];
@@ -110,7 +118,7 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
     for (long past : pasts) {
       float[] frequencies = frequencies(past + ahead);
       for (int i = 0; i < length * waves; i++) {
-        // Computes angles in 32 bits, as the reference does.
+        // The angles are computed in 32 bits, as in the reference.
         float angle = (past + i / waves) * frequencies[i % waves];
         cosines[place] = (float) (Math.cos(angle) * strength);
         sines[place++] = (float) (Math.sin(angle) * strength);
@@ -122,13 +130,15 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
         Attention.cast(manager.create(sines, shape), like));
   }
 
-  /// Turns each pair of an element of the first half and its counterpart of the second by the angle of the
-  /// position. Elements behind these are left as they are.
+  /// Turns each pair of elements by the angle of the position. A pair is an element of the first
+  /// half of the turned elements and its counterpart in the second half. Elements after them are
+  /// unchanged.
   ///
+  /// @param cosines `[batch or 1, 1, length, size / 2]`; `sines` has the same shape
   /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
   public record Turn(NDArray cosines, NDArray sines) {
     /// @param heads `[batch, length, heads, size]`
-    /// @param fused whether one launch of a GPU may turn them, which leaves no gradients
+    /// @param fused whether a single GPU kernel may turn the heads, which records no gradients
     /// @return `[batch, heads, length, size]`
     public NDArray of(NDArray heads, boolean fused) {
       Optional<NDArray> launched = fused ? FusedRows.turn(heads, cosines, sines) : Optional.empty();

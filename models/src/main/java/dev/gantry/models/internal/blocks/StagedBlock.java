@@ -10,22 +10,22 @@ import java.util.List;
 import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
-/// A model of images whose layers are convolutions, in stages, each with fewer places and more channels than the one
-/// before.
+/// A convolutional model of images, in stages. Each stage has smaller maps and more channels than
+/// the previous one.
 ///
-/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits`
-/// `[batch, labels]`; without, the last feature map `[batch, filters, …]`, and the pooled values
-/// of each map.
+/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: if there are labels, the
+/// `logits`, `[batch, labels]`; otherwise the last feature map, `[batch, filters, …]`, and the
+/// pooled values of each map.
 public abstract class StagedBlock extends NamedBlock {
-  /// The sizes that all such models have.
+  /// The sizes that all such models share.
   interface Sizes extends Design {
-    /// How many channels an image has.
+    /// Returns how many channels an image has.
     int channels();
 
-    /// How many channels the maps of each stage have.
+    /// Returns how many channels the maps of each stage have.
     List<Integer> filters();
 
-    /// How many classes it tells apart; 0 for no head.
+    /// Returns the number of classes; 0 for no head.
     int labels();
   }
 
@@ -38,9 +38,9 @@ public abstract class StagedBlock extends NamedBlock {
     this.sizes = sizes;
   }
 
-  /// Adds a part, which each map goes through.
+  /// Appends a part that every map goes through.
   ///
-  /// @param window which makes the map smaller; null if none does
+  /// @param window the window that makes the map smaller; null if the part keeps its size
   final void add(@Nullable Window window, Part part) {
     parts.add(part);
     if (window != null) {
@@ -48,7 +48,7 @@ public abstract class StagedBlock extends NamedBlock {
     }
   }
 
-  /// Adds the layer that scores the labels, the last of the parameters.
+  /// Appends the layer that scores the labels. Its parameters are the last ones.
   final void addHead() {
     head =
         sizes.labels() == 0
@@ -56,10 +56,10 @@ public abstract class StagedBlock extends NamedBlock {
             : dense("labels", sizes.labels(), sizes.filters().getLast(), true);
   }
 
-  /// Pools the last map, `[batch, width]`.
+  /// Pools the last map to `[batch, width]`.
   abstract NDArray pooled(NDArray map, Pass pass);
 
-  /// Returns the shape of the pooled values, where they are an output.
+  /// Returns the shape of the pooled values as an output.
   abstract Shape pooledShape(long batch);
 
   @Override

@@ -17,13 +17,13 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// A model of texts: an encoder, whose tokens see one another, or a decoder ([DecoderBlock]), whose tokens see those
-/// before them.
+/// A model of texts: an encoder, whose tokens see all tokens, or a decoder ([DecoderBlock]), whose
+/// tokens see only earlier tokens.
 ///
-/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an
-/// encoder with token types, `token_type_ids` of that shape: 1 for tokens and 0 for padding, and
-/// 0 and 1 for the first and second sentence. DJL's tokenizers have this order; arrays that have
-/// these names may come in any order.
+/// Input: `input_ids`, INT64 `[batch, length]`. Optional inputs of the same shape are
+/// `attention_mask`, 1 for tokens and 0 for padding, and for an encoder with token types
+/// `token_type_ids`, 0 for the first and 1 for the second text of a pair. DJL's tokenizers have
+/// this order. Arrays with these names may come in any order.
 public class TextBlock extends TransformerBlock {
   private final Tokens sizes;
   private final Parameter tokens;
@@ -73,9 +73,10 @@ public class TextBlock extends TransformerBlock {
     return outputs(states(text, pass, null), text, pass);
   }
 
-  /// The last layer's states; with a cache, only that of the last new token, whose scores are wanted.
+  /// Returns the last layer's states. With a cache, returns only the state of the last new token,
+  /// because only its scores are needed.
   ///
-  /// @param cache of the tokens before these; null where there are none
+  /// @param cache the cache of the earlier tokens; null for none
   public final NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
     NDArray ids = text.ids();
     long past = cache == null ? 0 : cache.length();
@@ -137,7 +138,7 @@ public class TextBlock extends TransformerBlock {
     Positions kind = sizes.positions();
     int length = (int) text.ids().getShape().get(1);
     long to = Arrays.stream(pasts).max().orElseThrow() + length;
-    // Texts of a batch that have ended run on, beside those that have not.
+    // In a batch, texts that have ended are still computed beside the others.
     if (to > kind.longest() && pasts.length == 1) {
       throw new MisuseException(
           "the text must have at most " + kind.longest() + " tokens (has " + to + ")");

@@ -18,20 +18,22 @@ import org.jspecify.annotations.Nullable;
 
 /// The inputs of a model of texts.
 ///
-/// @param ids `[batch, length]`
-/// @param mask of that shape: 1 for a token, 0 for padding
-/// @param types of that shape
+/// @param ids the ids of the tokens, `[batch, length]`
+/// @param mask 1 for a token and 0 for padding, of the same shape; null if nothing is padded
+/// @param types the token types, of the same shape; null if all are 0
 public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) {
   private static final ScopedValue<Boolean> CHECKED = ScopedValue.newInstance();
   private static final List<String> NAMES =
       List.of("input_ids", "attention_mask", "token_type_ids");
 
-  /// An array that has the name of an input is that input. Arrays without names are the remaining inputs, in
-  /// the order that DJL's tokenizers give; so are arrays with other names, if no array has an input's name.
+  /// Assigns arrays to inputs. An array with an input's name is that input. Arrays without names
+  /// are the remaining inputs, in the order of DJL's tokenizers. Arrays with other names count as
+  /// unnamed if no array has an input's name.
   ///
-  /// @param most how many of them the model takes
-  /// @throws MisuseException if there are more, one is given twice, one has an unknown name beside others with
-  ///     inputs' names, or a shape or type is not right
+  /// @param most how many inputs the model takes
+  /// @throws MisuseException if there are more arrays than inputs, if an input is given twice, if
+  ///     an array has an unknown name beside arrays with inputs' names, or if a shape or type is
+  ///     wrong
   public static TextInputs of(NDList inputs, int most) {
     List<String> known = NAMES.subList(0, most);
     @Nullable NDArray[] placed = new @Nullable NDArray[NAMES.size()];
@@ -63,13 +65,14 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
   }
 
-  /// Computes a pass whose ids were checked before they were copied to the device, so that no block copies them back, which
-  /// would wait for all that the device has queued.
+  /// Runs a pass whose ids were checked before they were copied to the device. In it, no block
+  /// copies the ids back for a check, because such a copy waits for all work that is queued on the
+  /// device.
   public static <T> T checked(Supplier<T> pass) {
     return ScopedValue.where(CHECKED, true).call(pass::get);
   }
 
-  /// The ids of each text.
+  /// Returns the ids of each text.
   public long[][] rows() {
     long[] all = ids.toType(DataType.INT64, false).toLongArray();
     int length = (int) ids.getShape().get(1);
@@ -80,13 +83,14 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
     return rows;
   }
 
-  /// Checks ids before libtorch does: its error names no id on the CPU, and on a GPU makes all later work of
-  /// the process fail.
+  /// Checks the ids before libtorch does. On the CPU, libtorch's error does not name the id; on a
+  /// GPU, it makes all later work of the process fail.
   ///
-  /// @param vocabulary how many tokens the model knows
-  /// @param kinds how many token types it knows
-  /// @return these without a mask that hides nothing: without one, attention is faster
-  /// @throws MisuseException if an id is none of these
+  /// @param vocabulary the number of tokens in the vocabulary
+  /// @param kinds the number of token types
+  /// @return these inputs, without the mask if it hides nothing: attention is faster without a
+  ///     mask
+  /// @throws MisuseException if an id is out of range
   public TextInputs checked(int vocabulary, int kinds) {
     if (CHECKED.isBound()) {
       return this;
@@ -101,7 +105,8 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
     return mask != null && extents[4] == 0 ? this : new TextInputs(ids, null, types);
   }
 
-  /// The least and the greatest number of each array, by one copy from its device. Two zeros stand for null.
+  /// Returns the lowest and the highest number of each array, by one copy from the device. For
+  /// null, both are 0.
   private static long[] extents(List<@Nullable NDArray> arrays) {
     NDManager manager = Objects.requireNonNull(arrays.getFirst()).getManager();
     NDList found = new NDList();

@@ -24,11 +24,11 @@ import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/// A transformer: layers of attention and a feed-forward part, each with a shortcut around it, as a [Description] has
-/// them. How the first states are made is each kind's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is
-/// no dropout, also in training.
+/// A transformer that a [Description] describes: layers of attention and a feed-forward part, each
+/// with a residual connection. Subclasses compute the first hidden states. The parameters may be
+/// FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, not even in training.
 public abstract class TransformerBlock extends NamedBlock {
-  /// The parameters of one layer; null where it has none.
+  /// The parameters of one layer; null for those that it does not have.
   private record Parts(
       Shortcut attending,
       Dense query,
@@ -43,24 +43,26 @@ public abstract class TransformerBlock extends NamedBlock {
       Shortcut feeding,
       Part feed) {}
 
-  /// Says how a part's result is added: `behind(x + onResult(part(before(x))))`.
+  /// A residual connection, which adds a part's result as `behind(x + onResult(part(before(x))))`.
   private record Shortcut(Part before, Part onResult, Part behind) {
     NDArray added(NDArray x, NDArray result, Pass pass) {
       return behind.of(x.add(onResult.of(result, pass)), pass);
     }
   }
 
-  /// Holds what all layers of one pass share.
+  /// The state that all layers of one pass share.
   ///
-  /// @param masks by a layer's window, what hides tokens from others
+  /// @param masks returns the mask for a layer's window
   public record Shared(
       IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
-    /// How many tokens there are before these in each text, or one number for all texts.
+    /// Returns for each text how many tokens come before these; one number if it is the same for
+    /// all texts.
     long[] pasts() {
       return cache == null ? new long[1] : cache.positions();
     }
 
-    /// How many tokens each text grows by: those of this pass, and of later ones if a prompt comes in pieces.
+    /// Returns how many tokens each text grows by: these tokens, and the later ones of a prompt
+    /// that is fed in pieces.
     long ahead(int length) {
       return cache == null ? length : Math.max(length, cache.expected() - cache.length());
     }
@@ -85,9 +87,9 @@ public abstract class TransformerBlock extends NamedBlock {
     return description;
   }
 
-  /// Adds the parameters of the layers and of what follows them.
+  /// Adds the parameters of the layers and of the outputs.
   ///
-  /// @param tokens the table that gives scores, where the head is tied to it
+  /// @param tokens the embedding's table, to which the head may be tied; null for none
   public final void addLayers(@Nullable Parameter tokens) {
     Distances kind = description.attention().distances();
     if (kind != null) {
@@ -175,7 +177,7 @@ public abstract class TransformerBlock extends NamedBlock {
     };
   }
 
-  /// A feed-forward part of this width.
+  /// Makes a feed-forward part whose hidden layer has this width.
   public final Part feed(String name, int hidden) {
     FeedForward kind = description.feedForward();
     int width = description.width();
@@ -196,7 +198,7 @@ public abstract class TransformerBlock extends NamedBlock {
     };
   }
 
-  /// A norm of the kind that the layers have.
+  /// Makes a norm of the kind that the layers have.
   public final Norm norm(String name, int width) {
     return norm(name, width, description.norms());
   }
@@ -208,7 +210,7 @@ public abstract class TransformerBlock extends NamedBlock {
         : OptionalDouble.empty();
   }
 
-  /// The outputs for the last layer's states.
+  /// Computes the outputs from the last layer's states.
   public final NDList outputs(NDArray states, TextInputs text, Pass pass) {
     NDArray normed = last.of(states, pass);
     NDList results = new NDList();
@@ -221,14 +223,15 @@ public abstract class TransformerBlock extends NamedBlock {
     return outputs.stream().flatMap(output -> output.shapes(tokens).stream()).toList();
   }
 
-  /// The last layer's states.
+  /// Returns the last layer's states.
   ///
-  /// @param input the input of the pass, in whose manager numbers are made
+  /// @param input the input of the pass; numbers are made in its manager
   public final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     int length = Math.toIntExact(embedded.getShape().get(1));
     Map<Rotation, Rotation.Turn> turns = new HashMap<>();
     DistanceScores byDistance = byDistance(input.getManager(), length, pass);
-    // All are made before the first layer, which frees the embedded states that they are like.
+    // All attentions are made before the first layer, because that layer frees the embedded states
+    // whose type and device they take.
     List<Attention> attentions = new ArrayList<>();
     for (Layer layer : description.layers()) {
       Rotation rotation = layer.rotation();
@@ -302,7 +305,7 @@ public abstract class TransformerBlock extends NamedBlock {
     return parts.output().of(whole.attend(query, key, value, sinks), pass);
   }
 
-  /// Queries or keys, `[batch, heads, length, size]`.
+  /// Computes queries or keys, `[batch, heads, length, size]`.
   private NDArray heads(
       Dense dense, Part norm, NDArray x, int heads, Attention attention, Pass pass) {
     NDArray all = dense.of(x, pass);

@@ -14,8 +14,8 @@ import dev.gantry.models.internal.blocks.Description.Patches;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// An image's patches as tokens of an encoder, with a class token before them, and one for distillation where the model
-/// was trained by it.
+/// A vision transformer: an encoder of an image's patches. A class token comes before the patches,
+/// and a distillation token if the model was trained by distillation.
 ///
 /// Input: `pixel_values`, `[batch, channels, size, size]`.
 public final class VitBlock extends TransformerBlock {
@@ -79,7 +79,8 @@ public final class VitBlock extends TransformerBlock {
     }
   }
 
-  /// The positions of an image's patches, interpolated where there are not as many as were learned.
+  /// Returns the positions of an image's patches. They are interpolated if the image has another
+  /// number of patches than the learned positions.
   ///
   /// @param cut `[batch, width, rows, columns]`
   private NDArray placed(NDArray learned, Shape cut) {
@@ -107,8 +108,8 @@ public final class VitBlock extends TransformerBlock {
     return NDArrays.concat(new NDList(own, Attention.cast(both, own)), 1);
   }
 
-  /// Returns the weights of cubic convolution, with which each of `to` values is summed from
-  /// `from` values: `[to, from]`. The values at the edges are repeated beyond them.
+  /// Returns the weights of cubic interpolation, `[to, from]`: each of `to` values is a weighted
+  /// sum of `from` values. Values at the edges are repeated beyond them.
   private static NDArray cubic(long from, long to, NDManager manager) {
     float[] shares = new float[Math.toIntExact(to * from)];
     for (int i = 0; i < to; i++) {
@@ -122,7 +123,7 @@ public final class VitBlock extends TransformerBlock {
     return manager.create(shares, new Shape(to, from));
   }
 
-  /// The cubic kernel that the reference has, whose slope at 1 is -0.75.
+  /// The reference's cubic kernel, whose slope at 1 is -0.75.
   private static double share(double distance) {
     double slope = -0.75;
     return distance <= 1

@@ -9,8 +9,9 @@ import ai.djl.ndarray.types.Shape;
 import java.util.Arrays;
 import java.util.List;
 
-/// The ways to make one vector of the hidden states of a text's tokens. All but [#MAX] are sums with weights, which
-/// are computed here, on the host, and applied by one product.
+/// The modes that turn the hidden states of a text's tokens into one vector. All modes except
+/// [#MAX] are weighted sums. Their weights are computed on the host and applied by one matrix
+/// product.
 public enum Pooling {
   /// The first token's state.
   CLS("cls", "cls_token"),
@@ -18,17 +19,18 @@ public enum Pooling {
   MAX("max", "max_tokens"),
   /// The mean of the states.
   MEAN("mean", "mean_tokens"),
-  /// The sum of the states, divided by the root of their number.
+  /// The sum of the states, divided by the square root of their number.
   MEAN_SQRT_LEN("mean_sqrt_len_tokens", "mean_sqrt_len_tokens"),
-  /// The mean with weights 1, 2, 3 and so on, by the token's place.
+  /// The mean with weights 1, 2, 3 and so on, by the token's position.
   WEIGHTEDMEAN("weightedmean", "weightedmean_tokens"),
   /// The last token's state.
   LASTTOKEN("lasttoken", "lasttoken");
 
-  /// The mode's word in newer files.
+  /// The mode's name in newer files.
   public final String word;
 
-  /// The end of the key by which older files turn the mode on, whose vectors come in the order of these modes.
+  /// The suffix of the key by which older files turn the mode on. The vectors of several modes
+  /// come in the order of this enumeration.
   public final String flag;
 
   Pooling(String word, String flag) {
@@ -36,8 +38,8 @@ public enum Pooling {
     this.flag = flag;
   }
 
-  /// The arrays for [#pooled]: the weights of sums, and what keeps padding from being the largest. They are made before
-  /// the pass.
+  /// Makes the arrays for [#pooled]: the weights of sums, and a mask that keeps padding from being
+  /// the largest value. They are made before the pass.
   public static NDList arrays(NDManager manager, List<Pooling> modes, TokenBatch batch) {
     NDList arrays = new NDList();
     List<Pooling> sums = sums(modes);
@@ -55,8 +57,8 @@ public enum Pooling {
   }
 
   /// @param states FLOAT32 `[batch, length, width]`
-  /// @param arrays of [#arrays]
-  /// @return `[batch, modes · width]`: one vector of each mode, in their order
+  /// @param arrays the result of [#arrays]
+  /// @return `[batch, modes · width]`: the vectors of all modes, in their order
   public static NDArray pooled(NDArray states, List<Pooling> modes, NDList arrays) {
     NDList vectors = new NDList();
     int sums = sums(modes).size();
@@ -92,8 +94,9 @@ public enum Pooling {
     return manager.create(weights, new Shape(batch.size(), modes.size(), batch.longest()));
   }
 
-  /// Writes the weights of the tokens `first` to `length`, exclusive. A text that is all prompt has none left: its
-  /// sums are 0, and its first token counts as `CLS`, as in the library that writes these files.
+  /// Writes the weights of the tokens from `first` to `length`, exclusive. If a text consists only
+  /// of the prompt, no token is left: its sums are 0, and its first token counts as `CLS`, as in
+  /// the library that writes these files.
   private void weigh(float[] weights, int start, int first, int length) {
     int count = Math.max(0, length - first);
     if (this == CLS) {

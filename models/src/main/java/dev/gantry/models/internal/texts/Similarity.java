@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models.internal.texts;
 
-/// How much two vectors of one length are alike; more is more alike.
+/// Measures how similar two vectors of the same length are; higher is more similar.
 public enum Similarity {
   COSINE,
   DOT,

@@ -18,25 +18,25 @@ import java.util.UUID;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 
-/// Runs texts through a model, in batches of texts of about one length, and copies all numbers back at once.
-/// Thread-safe until it is closed.
+/// Runs texts through a model, in batches of texts of similar length, and copies the results of
+/// all batches to the host at once. Thread-safe until it is closed.
 public final class TextRunner implements AutoCloseable {
   /// Turns what a model returns for a batch into a row of numbers for each text.
   @FunctionalInterface
   public interface Answer {
-    /// The arrays that the rows need beside the outputs. They are made before the pass: a copy to a device waits for all
-    /// that the device has queued.
+    /// Returns further arrays that [#rows] needs beside the outputs. They are made before the
+    /// pass, because a copy to a device waits for all work that is queued there.
     default NDList arrays(NDManager manager, TokenBatch batch) {
       return new NDList();
     }
 
-    /// @param outputs as the block returns them
-    /// @param arrays of [#arrays]
+    /// @param outputs the block's outputs
+    /// @param arrays the result of [#arrays]
     /// @return FLOAT32 `[batch, numbers]`
     NDArray rows(NDList outputs, NDList arrays);
   }
 
-  /// With fewer texts, other threads cost more than they bring.
+  /// With fewer texts, starting other threads costs more than they save.
   private static final int LEAST_IN_PARALLEL = 16;
 
   private final Model model;
@@ -44,7 +44,7 @@ public final class TextRunner implements AutoCloseable {
   private final Answer answer;
   private final int batchTokens;
 
-  /// @param batchTokens the most tokens of a pass, with padding; one text may have more
+  /// @param batchTokens the most tokens of a pass, padding included; a single text may have more
   public TextRunner(Model model, TextTokenizer tokenizer, Answer answer, int batchTokens) {
     this.model = model;
     this.tokenizer = tokenizer;
@@ -56,9 +56,9 @@ public final class TextRunner implements AutoCloseable {
     return tokenizer;
   }
 
-  /// Computes one row of numbers for each text, in the texts' order.
+  /// Computes one row of numbers for each text, in the order of the texts.
   ///
-  /// @param encode makes a text's tokens; other threads call it, too
+  /// @param encode tokenizes a text; several threads call it at the same time
   /// @param prompt how many tokens at the beginning of each text pooling leaves out
   /// @throws MisuseException if this is closed
   public <T> float[][] rows(List<T> texts, Function<T, Tokens> encode, int prompt) {
@@ -94,8 +94,8 @@ public final class TextRunner implements AutoCloseable {
     }
   }
 
-  /// The arrays of a pass. They are copied to the device before the first pass begins: a copy
-  /// waits for the work that is queued there.
+  /// The arrays of a pass. They are copied to the device before the first pass begins, because a
+  /// copy waits for the work that is queued there.
   record Pass(NDList inputs, NDList arrays) {}
 
   Pass pass(NDManager manager, TokenBatch batch) {
@@ -124,18 +124,19 @@ public final class TextRunner implements AutoCloseable {
     return rows;
   }
 
-  /// A translator for DJL's predictors, which compute the passes. The model frees the tokenizer when it is closed.
+  /// Returns a translator for DJL's predictors, which run the passes themselves. Closing the model
+  /// frees the tokenizer.
   ///
-  /// @param tokens the texts of an input
+  /// @param tokens returns the tokens of each text of an input
   /// @param prompt how many tokens at the beginning of each text pooling leaves out
-  /// @param output makes an output of the rows of an input's texts
+  /// @param output makes the output from the rows of an input's texts
   public <I, O> Translator<I, O> translator(
       Function<I, List<Tokens>> tokens, int prompt, Function<float[][], O> output) {
     model.getNDManager().attachInternal(UUID.randomUUID().toString(), tokenizer);
     return new TextTranslator<>(this, tokens, prompt, output);
   }
 
-  /// The rows of one pass, in the batch's order.
+  /// Returns the rows of one pass, in the order of the batch.
   float[][] rows(NDList outputs, NDList arrays) {
     NDArray rows = answer.rows(outputs, arrays);
     return inOrder(rows.toFloatArray(), IntStream.range(0, (int) rows.size(0)).toArray());

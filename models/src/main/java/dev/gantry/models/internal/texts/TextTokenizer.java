@@ -24,17 +24,17 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/// The tokenizer in a folder's `tokenizer.json`, with the special tokens of the model around each text. Thread-safe
-/// until it is closed.
+/// The tokenizer in a folder's `tokenizer.json`. It adds the model's special tokens to each text.
+/// Thread-safe until it is closed.
 public final class TextTokenizer implements AutoCloseable {
-  /// How a folder's texts are cut into tokens.
+  /// Says how texts are tokenized.
   ///
-  /// @param longest longer texts are cut off after as many tokens, special ones included; of a pair, the longer text
-  ///     loses tokens first
-  /// @param lowerCase whether letters become small ones before all else
+  /// @param longest the most tokens of a text or pair, special tokens included; longer ones are
+  ///     cut off, and in a pair the longer text loses tokens first
+  /// @param lowerCase whether letters are converted to lower case before all else
   /// @param padding the token that fills rows of a batch, such as `[PAD]`; empty if there is none
-  /// @param vocabulary how many tokens the model knows
-  /// @param types how many token types it knows; 0 if it takes none
+  /// @param vocabulary the number of tokens in the model's vocabulary
+  /// @param types the number of token types that the model knows; 0 if it takes no types
   public record Settings(
       int longest, boolean lowerCase, Optional<String> padding, long vocabulary, long types) {}
 
@@ -45,14 +45,15 @@ public final class TextTokenizer implements AutoCloseable {
   private final Path file;
   private final long padding;
 
-  /// The library ends the process if the tokenizer is freed while it is used.
+  /// Guards the tokenizer, because its native library ends the process if the tokenizer is freed
+  /// during a call.
   private final UseGate gate = new UseGate("embedder, scorer or classifier", "call");
 
   private TextTokenizer(HuggingFaceTokenizer tokenizer, Settings settings, Path file) {
     this.tokenizer = tokenizer;
     this.settings = settings;
     this.file = file;
-    // Without a padding token any will do: the mask hides it.
+    // If there is no padding token, any token serves, because the mask hides it.
     this.padding =
         settings.padding().stream()
             .map(token -> tokenizer.encode(token, false, false).getIds())
@@ -63,15 +64,15 @@ public final class TextTokenizer implements AutoCloseable {
   }
 
   /// @throws MisuseException if there is no `tokenizer.json`
-  /// @throws MalformedFileException if it is none
+  /// @throws MalformedFileException if the file is no valid tokenizer
   public static TextTokenizer open(Path folder, Settings settings) {
     return new TextTokenizer(library(folder, settings.lowerCase()), settings, folder.resolve(FILE));
   }
 
-  /// The tokenizer in a folder's `tokenizer.json`, which neither pads nor cuts off.
+  /// Opens the tokenizer in a folder's `tokenizer.json`, which neither pads nor cuts off texts.
   ///
   /// @throws MisuseException if there is no such file
-  /// @throws MalformedFileException if it is none
+  /// @throws MalformedFileException if the file is no valid tokenizer
   public static HuggingFaceTokenizer library(Path folder, boolean lowerCase) {
     Path file = folder.resolve(FILE);
     if (!Files.isRegularFile(file)) {
@@ -89,8 +90,8 @@ public final class TextTokenizer implements AutoCloseable {
     }
   }
 
-  /// The same tokenizer with a step that makes letters small, in front of its others: special tokens in a text stay
-  /// what they are.
+  /// Returns the tokenizer's JSON with a first step that converts letters to lower case. Special
+  /// tokens in a text are not converted.
   private static InputStream lowering(Path file) throws IOException {
     JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
     JsonObject steps =
@@ -105,14 +106,15 @@ public final class TextTokenizer implements AutoCloseable {
     return new ByteArrayInputStream(json.toString().getBytes(StandardCharsets.UTF_8));
   }
 
-  /// @param prompt stands before the text
-  /// @throws MisuseException if the text is null or has no token, or has one that the model does not know
+  /// @param prompt the text that is put before `text`
+  /// @throws MisuseException if the text is null or has no token, or has a token that the model
+  ///     does not know
   public Tokens encode(String prompt, String text) {
     MisuseException.requireGiven("text", text);
     return tokens(tokenizer.encode(prompt + text, true, false));
   }
 
-  /// @param prompt stands before the first text
+  /// @param prompt the text that is put before the first text of the pair
   /// @throws MisuseException as [#encode(String, String)]
   public Tokens encode(String prompt, StringPair pair) {
     MisuseException.requireGiven("pair", pair);
@@ -121,16 +123,16 @@ public final class TextTokenizer implements AutoCloseable {
     return tokens(tokenizer.encode(prompt + first, second, true, false));
   }
 
-  /// Does what must end before the tokenizer, and what is closed after it, are freed.
+  /// Runs work that uses the tokenizer. [#close] waits for it before it frees the tokenizer.
   ///
   /// @throws MisuseException if this is closed
   <T> T during(Supplier<T> work) {
     return gate.using(work);
   }
 
-  /// Returns how many tokens a prompt adds at the beginning of a text, special ones included. A
-  /// special token at the prompt's end counts as the text's, even if the prompt fills the whole
-  /// text.
+  /// Returns how many tokens a prompt adds at the beginning of a text, special tokens included. A
+  /// special token at the prompt's end counts as part of the text, even if the prompt fills the
+  /// whole text.
   public int promptLength(String prompt) {
     Encoding encoded = during(() -> tokenizer.encode(prompt, true, false));
     int all = encoded.getIds().length;
@@ -165,8 +167,9 @@ public final class TextTokenizer implements AutoCloseable {
         : new Tokens(chosen(ids, kept), chosen(types, kept));
   }
 
-  /// The places of the tokens that fit: all special ones, and the first of each text. The tokenizer itself takes time and
-  /// memory by the product of both texts' lengths to cut a pair.
+  /// Returns the indexes of the tokens that are kept: all special tokens, and the first tokens of
+  /// each text. The tokenizer's own truncation of a pair takes time and memory proportional to the
+  /// product of both lengths.
   private int[] kept(Encoding encoding) {
     long[] special = encoding.getSpecialTokenMask();
     long[] texts = encoding.getSequenceIds();
@@ -188,7 +191,7 @@ public final class TextTokenizer implements AutoCloseable {
     return Arrays.stream(places).mapToLong(place -> values[place]).toArray();
   }
 
-  /// Waits for what uses the tokenizer.
+  /// Waits until no call uses the tokenizer, and frees it.
   @Override
   public void close() {
     gate.close(tokenizer::close);

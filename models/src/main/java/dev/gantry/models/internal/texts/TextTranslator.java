@@ -13,19 +13,20 @@ import java.util.Objects;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 
-/// DJL's translator of texts: all inputs of a call go through the model in one padded batch. For one predictor's thread.
+/// DJL's translator of texts. All inputs of a call go through the model in one padded batch. Not
+/// thread-safe: each predictor has its own.
 ///
-/// @param <I> an input, which has one text or more
-/// @param tokens the texts of an input
+/// @param <I> the type of an input, which has one text or more
+/// @param tokens returns the tokens of each text of an input
 /// @param prompt how many tokens at the beginning of each text pooling leaves out
-/// @param output makes an output of the rows of an input's texts
+/// @param output makes the output from the rows of an input's texts
 record TextTranslator<I, O>(
     TextRunner runner, Function<I, List<Tokens>> tokens, int prompt, Function<float[][], O> output)
     implements Translator<I, O> {
   private static final String ARRAYS = "arrays";
   private static final String COUNTS = "counts";
 
-  /// The translators of DJL Serving call this with one text, and add the axis of the batch themselves.
+  /// DJL Serving's translators call this with one text, and add the batch axis themselves.
   @Override
   public NDList processInput(TranslatorContext context, I input) {
     return each(batchProcessInput(context, List.of(input)), array -> array.squeeze(0));

@@ -8,10 +8,10 @@ import ai.djl.ndarray.types.Shape;
 import java.util.Arrays;
 import java.util.List;
 
-/// Texts of one pass. Shorter ones are padded on the right, to the longest.
+/// The texts of one pass. Shorter texts are padded on the right to the length of the longest.
 ///
 /// @param prompt how many tokens at the beginning of each text pooling leaves out
-/// @param longest the most tokens of a text
+/// @param longest the number of tokens of the longest text
 public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
   static TokenBatch of(List<Tokens> texts, int prompt) {
     return new TokenBatch(
@@ -26,10 +26,10 @@ public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
     return texts.stream().anyMatch(text -> text.length() < longest);
   }
 
-  /// The inputs of the model, by the hub's names. Types are left out where all are 0, and a mask where nothing is padded:
-  /// their absence means the same, and blocks are faster without.
+  /// Makes the model's inputs, by the hub's names. Types are left out if all are 0, and the mask
+  /// if nothing is padded: a missing input means the same, and blocks are faster without it.
   ///
-  /// @param padding the id of the token that fills a row
+  /// @param padding the id of the token that fills the rows
   NDList inputs(NDManager manager, long padding) {
     long[] ids = new long[size() * longest];
     long[] mask = new long[ids.length];

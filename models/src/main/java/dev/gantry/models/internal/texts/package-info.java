@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How texts become numbers: tokens, padded batches, and what is made of a model's outputs.
+/// Turns texts into tokens and padded batches, and a model's outputs into vectors and scores.
 @NullMarked
 package dev.gantry.models.internal.texts;
 
