@@ -9,20 +9,21 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Checks that the chunks of tensors fill these and do not overlap. Not thread-safe.
+/// Checks that the chunks of each tensor fill the tensor and do not overlap. Not thread-safe.
 final class ChunkCover {
-  /// How many pairs of chunks are compared. Chunks that are cut along one axis need one comparison each.
+  /// The most pairs of chunks that are compared. If a tensor is cut along one axis, each chunk
+  /// needs one comparison.
   private static final long MAX_COMPARISONS = 50_000_000;
 
   private final Location metadata;
   private long comparisons;
 
-  /// @param metadata the file that faults name
+  /// @param metadata the file that errors name
   ChunkCover(Location metadata) {
     this.metadata = metadata;
   }
 
-  /// Requires that each element is in one chunk.
+  /// Requires that each element of a tensor is in exactly one chunk.
   void requireWhole(Tensor tensor) {
     long left = tensor.shape().elements().orElseThrow();
     List<Chunk> filled = new ArrayList<>();
@@ -61,7 +62,8 @@ final class ChunkCover {
     }
   }
 
-  /// The axis along which most chunks begin at different places; -1 for a scalar.
+  /// Returns the axis along which the chunks begin at the most different indexes; -1 for a
+  /// scalar.
   private static int sweepAxis(Tensor tensor, List<Chunk> chunks) {
     int best = -1;
     long most = 0;

@@ -10,8 +10,9 @@ import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/// A folder of `torch.distributed.checkpoint`: `.metadata`, a pickle that tells the chunks of each tensor,
-/// and the files of the ranks, such as `__0_0.distcp`, whose items are archives of `torch.save`.
+/// The format of a folder that `torch.distributed.checkpoint` writes. The folder has `.metadata`,
+/// a pickle that lists the chunks of each tensor, and files of the ranks, such as `__0_0.distcp`,
+/// whose items are archives that `torch.save` makes.
 public final class DcpFormat implements WeightsFormat {
   static final String NAME = "DCP";
   static final String METADATA = ".metadata";

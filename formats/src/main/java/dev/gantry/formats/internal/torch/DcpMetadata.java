@@ -28,21 +28,21 @@ import java.util.SequencedMap;
 final class DcpMetadata {
   private static final String MODULE = "torch.distributed.checkpoint.";
 
-  /// A tensor, and the chunks that it lies in.
+  /// A tensor, and the chunks that it consists of.
   record Tensor(String name, DType dtype, TensorShape shape, List<Chunk> chunks) {}
 
-  /// A part of a tensor, which lies in a file by itself.
+  /// A part of a tensor, which is stored as an item of its own.
   ///
-  /// @param offsets the index of its first element along each axis
-  /// @param item the place of its archive in a file
+  /// @param offsets the index of the chunk's first element in the tensor, along each axis
+  /// @param item the extent of its archive in a file
   record Chunk(TensorShape offsets, TensorShape shape, Extent item) {}
 
-  /// A value that is no tensor, pickled.
+  /// A pickled value that is no tensor.
   ///
-  /// @param item the place of its archive in a file
+  /// @param item the extent of its archive in a file
   record Value(String name, Extent item) {}
 
-  /// A chunk's name: that of the tensor, and its offsets.
+  /// The key of a chunk: the tensor's name and the chunk's offsets.
   private record Key(String name, TensorShape offsets) implements Comparable<Key> {
     @Override
     public int compareTo(Key other) {
@@ -61,7 +61,7 @@ final class DcpMetadata {
     this.bytes = bytes;
   }
 
-  /// The values that are no tensors, when [#read] has found them.
+  /// Returns the values that are no tensors; call [#read] first.
   List<Value> values() {
     return values;
   }
@@ -91,7 +91,7 @@ final class DcpMetadata {
     }
   }
 
-  /// Nothing of these is called, as nothing else is.
+  /// Returns whether a pickle may name a function or class. The reader calls none of them.
   private static boolean isKnown(Global global) {
     return TorchTypes.isKnown(global)
         || global.module().startsWith("torch.distributed.")

@@ -25,13 +25,14 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/// Finds the bytes of the tensors of a distributed checkpoint, which lie in as many files and pieces as the
-/// ranks that saved them had.
+/// Finds the bytes of the tensors of a distributed checkpoint. A tensor's bytes lie in the files
+/// of all ranks that saved a chunk of it.
 final class DcpReader {
-  /// The most copies of rows in one checkpoint: each takes some hundred bytes of memory.
+  /// The most copies of rows in one checkpoint. Each copy takes some hundred bytes of heap.
   private static final int MAX_COPIES = 1_000_000;
 
-  /// How many values that are no tensors are read, and how long each may be: others are data of a program's own.
+  /// The most values that are no tensors. More values, or longer ones, are a program's own data
+  /// and are not read.
   private static final int MAX_VALUES = 4096;
 
   private static final long MAX_VALUE_BYTES = 1 << 16;
@@ -70,7 +71,8 @@ final class DcpReader {
         DcpFormat.NAME, files, joined, notes(described.values()), checksums);
   }
 
-  /// Reads the values that are no tensors, such as an epoch, as far as they are numbers, strings and the like.
+  /// Reads the values that are no tensors, such as an epoch's number, as notes. Values that are
+  /// not numbers, strings or short lists of these are ignored.
   private Map<String, String> notes(List<DcpMetadata.Value> values) {
     Map<Location, List<DcpMetadata.Value>> byFile =
         values.stream()
@@ -107,7 +109,7 @@ final class DcpReader {
 
   /// Reads the archives of the chunks in one file.
   ///
-  /// @return the file with its version
+  /// @return the file's location with the version that was read
   private Location readChunks(List<Chunk> ofFile) {
     ofFile.sort(Comparator.comparingLong(chunk -> chunk.item().offset()));
     try (FileBytes file = FileBytes.open(metadata.session(), ofFile.getFirst().item().file())) {
@@ -186,7 +188,7 @@ final class DcpReader {
     return tensor;
   }
 
-  /// Reads chunks of which the CPU must put some in order, one after the other.
+  /// Reads a tensor's chunks one after the other, if the CPU must decode any of them.
   private void decode(FileBytes file, Tensor tensor, MemorySegment target) {
     for (Chunk chunk : tensor.chunks()) {
       StoredTensor found = found(chunk);
@@ -199,7 +201,7 @@ final class DcpReader {
     }
   }
 
-  /// Returns the copies from a dense chunk to its place in the tensor.
+  /// Returns the copies from a dense chunk into the tensor.
   private List<Copy2D> copies(Tensor tensor, Chunk chunk) {
     List<Copy2D> made = new ArrayList<>();
     if (chunk.shape().elements().orElseThrow() == 0) {

@@ -18,14 +18,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Reads what `torch.save` wrote before PyTorch 1.6: pickles of a magic number, a version, a description of
-/// the machine, the object and the names of its storages, and then each storage, little endian, after the
-/// number of its elements.
+/// Reads the files that `torch.save` wrote before PyTorch 1.6. Such a file has five pickles: a
+/// magic number, a version, a description of the machine, the object, and the names of its
+/// storages. Then comes each storage, little endian, after the number of its elements.
 final class LegacyFile {
-  /// The pickle of the magic number, after the bytes of protocol and frame.
+  /// The magic number's pickle without its protocol and frame bytes.
   private static final byte[] MAGIC = HexFormat.of().parseHex("8a0a6cfc9c46f9206aa850192e");
 
-  /// The magic number as protocols 0 and 1 write it.
+  /// The magic number's pickle in protocols 0 and 1.
   private static final byte[] MAGIC_TEXT = "L119547037146038801333356L\n.".getBytes(ISO_8859_1);
 
   private static final int PROTOCOL_BYTES = 2;
@@ -92,7 +92,7 @@ final class LegacyFile {
     return new PickleReader(input, TorchTypes::isKnown).read();
   }
 
-  /// Returns the size of an element of each storage, in bytes.
+  /// Returns the size of each storage's elements, in bytes, by the storage's name.
   private static Map<String, Long> elementBytes(TorchTensors tensors, List<Persistent> references) {
     Map<String, Long> sizes = new HashMap<>();
     for (Persistent each : references) {

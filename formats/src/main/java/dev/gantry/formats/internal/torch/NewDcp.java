@@ -42,17 +42,17 @@ public final class NewDcp {
     this.totalBytes = totalBytes;
   }
 
-  /// The place of an archive in the data file.
+  /// The offset and length of an archive in the data file, in bytes.
   private record Place(long offset, long length) {}
 
-  /// Lays out the files of tensors alone; throws as [#of(Path, List, Map)].
+  /// Lays out the files of tensors without other values; throws as [#of(Path, List, Map)] does.
   public static NewDcp of(Path folder, List<NewTensor> tensors) {
     return of(folder, tensors, Map.of());
   }
 
   /// Lays out the files.
   ///
-  /// @param values what is no tensor, by name: Longs, Doubles and Strings
+  /// @param values the values that are no tensors, by name: Longs, Doubles and Strings
   /// @throws MisuseException if a name comes twice, or PyTorch has no dtype for a tensor
   public static NewDcp of(Path folder, List<NewTensor> tensors, Map<String, Object> values) {
     SequencedMap<String, Place> places = new LinkedHashMap<>();
@@ -74,7 +74,7 @@ public final class NewDcp {
       parts.add(archive);
       offset = place(places, value.getKey(), offset, archive.length());
     }
-    // The metadata gets its name last: a folder without it is none.
+    // The metadata gets its name last, since a folder without metadata is no checkpoint.
     return new NewDcp(
         folder,
         List.of(
@@ -83,7 +83,7 @@ public final class NewDcp {
         tensors.stream().mapToLong(tensor -> tensor.source().length()).sum());
   }
 
-  /// Adds an item, and returns where the next one begins.
+  /// Adds an item, and returns the offset at which the next item begins.
   private static long place(Map<String, Place> places, String name, long offset, long length) {
     if (places.put(name, new Place(offset, length)) != null) {
       throw new MisuseException("two tensors or values have the name '" + name + "'");
@@ -181,7 +181,7 @@ public final class NewDcp {
     return TensorShape.of(new long[shape.rank()]);
   }
 
-  /// The files, of which `.metadata` must get its name last.
+  /// The files. `.metadata` must get its name last.
   public List<NewFile> files() {
     return files;
   }

@@ -43,7 +43,8 @@ final class PickleInput extends SequentialInput {
     return new PickleInput(extent, extent.length(), false, new ExtentStream(file, extent));
   }
 
-  /// The file offset of the next byte; of compressed bytes, where they begin.
+  /// The file offset of the next byte; if the bytes are compressed, the offset at which they
+  /// begin.
   long position() {
     return isDeflated ? extent.offset() : extent.offset() + taken();
   }
@@ -54,12 +55,12 @@ final class PickleInput extends SequentialInput {
     return read();
   }
 
-  /// The file offset of the opcode.
+  /// The file offset of the opcode that was read last.
   long opcodeOffset() {
     return opcodeOffset;
   }
 
-  /// Counts the memory of values, before they are made.
+  /// Counts the memory of values before they are made, and throws if it exceeds the bound.
   void charge(long bytes) {
     used += bytes;
     if (used > MAX_VALUE_BYTES) {
@@ -84,7 +85,7 @@ final class PickleInput extends SequentialInput {
     return ByteBuffer.wrap(bytes(Double.BYTES)).order(ByteOrder.BIG_ENDIAN).getDouble();
   }
 
-  /// Reads to the end of a line, which is left out.
+  /// Reads a line; the result lacks the line feed.
   byte[] line() {
     ByteArrayOutputStream line = new ByteArrayOutputStream();
     for (int each = read(); each != '\n'; each = read()) {
@@ -97,12 +98,12 @@ final class PickleInput extends SequentialInput {
     return line.toByteArray();
   }
 
-  /// A fault of an opcode that breaks the rules of pickles.
+  /// Makes the error for an opcode that breaks the rules of pickles.
   MalformedFileException invalid(String detail) {
     return fault("invalid-pickle", detail);
   }
 
-  /// A fault of the opcode.
+  /// Makes an error at the opcode that was read last.
   MalformedFileException fault(String kind, String detail) {
     return malformed(opcodeOffset, kind, detail);
   }

@@ -15,15 +15,15 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Predicate;
 
-/// Reads a pickle of protocol 0 to 5 as data. It calls nothing: a call becomes an [Instance], and functions
-/// and classes that the caller does not know are refused.
+/// Reads a pickle of protocol 0 to 5 as data. It executes no call: a call becomes an [Instance],
+/// and functions and classes that the caller does not know are refused.
 final class PickleReader {
-  /// The heap bytes of a value, in an estimate that is rather too high.
+  /// The estimated heap bytes of a value; the estimate is rather too high.
   private static final int VALUE_BYTES = 64;
 
   private static final int MAX_PROTOCOL = 5;
 
-  /// The kind of the fault that a function or class is not known.
+  /// The kind of the error about an unknown function or class.
   static final String UNSAFE = "unsafe-global";
 
   private final PickleInput input;
@@ -31,25 +31,25 @@ final class PickleReader {
   private final Predicate<Global> known;
   private final List<PickleValue> stack = new ArrayList<>();
 
-  /// The heights of the stack at which marks lie.
+  /// The sizes that the stack had when each mark was pushed.
   private final List<Integer> marks = new ArrayList<>();
 
   private final Map<Long, PickleValue> memo = new HashMap<>();
   private final List<Persistent> persistent = new ArrayList<>();
 
-  /// @param known whether the caller knows a function or class; others are refused
+  /// @param known whether the caller knows a function or class; unknown ones are refused
   PickleReader(PickleInput input, Predicate<Global> known) {
     this.input = input;
     this.scalars = new PickleScalars(input);
     this.known = known;
   }
 
-  /// All references to objects outside of the pickle.
+  /// Returns all references to objects outside the pickle.
   List<Persistent> persistent() {
     return persistent;
   }
 
-  /// Reads to the end of the pickle, and not beyond it.
+  /// Reads the pickle up to its end, and no byte beyond it.
   PickleValue read() {
     while (true) {
       int opcode = input.opcode();
@@ -194,7 +194,8 @@ final class PickleReader {
   private void build(PickleValue state) {
     switch (peek()) {
       case Instance instance -> instance.build(state);
-      // Python would set attributes of the dictionary, which are none of its entries.
+      // Python would set attributes of the dictionary here. Attributes are not entries, so they
+      // are ignored.
       case Dict _ -> {}
       default -> throw input.invalid("BUILD changes a value that has no state");
     }
@@ -273,7 +274,7 @@ final class PickleReader {
     return cut(marks.removeLast());
   }
 
-  /// Takes the values from `from` on off the stack.
+  /// Removes the values from the height `from` on from the stack, and returns them.
   private List<PickleValue> cut(int from) {
     List<PickleValue> upper = stack.subList(from, stack.size());
     List<PickleValue> taken = new ArrayList<>(upper);

@@ -15,7 +15,7 @@ import java.nio.charset.StandardCharsets;
 ///
 /// @param input the pickle's bytes, just after the opcode
 record PickleScalars(PickleInput input) {
-  /// So many digits, or a sign and fewer, fit 64 bits.
+  /// A number of this many characters, digits and sign together, fits 64 bits.
   private static final int MAX_DIGITS = 18;
 
   PickleValue number(int opcode) {
@@ -108,7 +108,8 @@ record PickleScalars(PickleInput input) {
     if (text.indexOf('\uFFFD') < 0) {
       return text;
     }
-    // The character stands for bytes that are none of the charset, or is itself in the text.
+    // The replacement character stands for bytes that are invalid in the charset, or the text
+    // really contains it; strict decoding tells which.
     try {
       return charset.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
     } catch (CharacterCodingException _) {

@@ -8,9 +8,9 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// A value in a pickle, as data: an object that Python would call a function for is an [Instance], which
-/// tells the function and its arguments. Values that can be equal keys of a dictionary can be compared, so
-/// that no choice of keys makes a dictionary slow.
+/// A value in a pickle, as data. An object that Python would make by a call is an [Instance],
+/// which names the function and its arguments. Values that can be keys of a dictionary are
+/// comparable, so that hostile keys cannot make a dictionary slow.
 sealed interface PickleValue {
   enum Constant implements PickleValue {
     NONE("None"),
@@ -23,7 +23,7 @@ sealed interface PickleValue {
       this.text = text;
     }
 
-    /// Python's name of it.
+    /// Python's name of the constant.
     String text() {
       return text;
     }
@@ -50,7 +50,8 @@ sealed interface PickleValue {
       return value.compareTo(other.value);
     }
 
-    // The methods that a record has by itself take a new process long to make.
+    // This method is written by hand because a new process takes long to generate a record's own
+    // method.
     @Override
     public boolean equals(@Nullable Object other) {
       return other instanceof Text(String text) && text.equals(value);
@@ -62,7 +63,8 @@ sealed interface PickleValue {
     }
   }
 
-  /// A value that no tensor needs, such as bytes, or an integer of more than 64 bits; nothing of it is kept.
+  /// A value that no tensor needs, such as bytes or an integer of more than 64 bits. Its contents
+  /// are not kept.
   final class Opaque implements PickleValue {}
 
   /// A list, tuple or set.
@@ -71,7 +73,7 @@ sealed interface PickleValue {
       this(new ArrayList<>());
     }
 
-    // A list may hold itself.
+    // Lists are compared by identity, since a list may contain itself.
     @Override
     public boolean equals(Object other) {
       return this == other;
@@ -88,7 +90,7 @@ sealed interface PickleValue {
     }
   }
 
-  /// A dictionary, also an `OrderedDict`.
+  /// A dictionary, which may be an `OrderedDict`.
   record Dict(SequencedMap<PickleValue, PickleValue> entries) implements PickleValue {
     Dict() {
       this(new LinkedHashMap<>());
@@ -114,7 +116,7 @@ sealed interface PickleValue {
     }
   }
 
-  /// A function or class by its name.
+  /// A function or class, by its name.
   ///
   /// @param path the full name, such as `torch._utils._rebuild_tensor_v2`
   record Global(String module, String name, String path) implements PickleValue {
@@ -123,7 +125,7 @@ sealed interface PickleValue {
     }
   }
 
-  /// The result of a function or class, which was not called.
+  /// The result that a call of a function or class would have; the call was not executed.
   final class Instance implements PickleValue {
     private final Global type;
     private final List<PickleValue> arguments;
@@ -149,7 +151,7 @@ sealed interface PickleValue {
       return offset;
     }
 
-    /// Returns the state, which `__setstate__` would get.
+    /// Returns the state, which Python would pass to `__setstate__`.
     Optional<PickleValue> state() {
       return Optional.ofNullable(state);
     }
@@ -159,7 +161,8 @@ sealed interface PickleValue {
     }
   }
 
-  /// The integers of a tuple, a list or a `torch.Size`; null if the value is none of integers.
+  /// Returns the integers of a tuple, a list or a `torch.Size`; null if the value is something
+  /// else, or has an item that is no integer.
   static long @Nullable [] numbers(PickleValue value) {
     PickleValue items =
         value instanceof Instance size
@@ -180,7 +183,7 @@ sealed interface PickleValue {
     return numbers;
   }
 
-  /// An object that lies outside of the pickle, such as a storage.
+  /// A reference to an object outside the pickle, such as a storage.
   ///
   /// @param offset the file offset of the reference
   record Persistent(PickleValue id, long offset) implements PickleValue {}

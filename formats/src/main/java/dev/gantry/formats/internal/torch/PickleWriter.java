@@ -20,7 +20,7 @@ final class PickleWriter {
     return this;
   }
 
-  /// A function or class.
+  /// Writes a reference to a function or class.
   PickleWriter global(String module, String name) {
     op('c');
     out.writeBytes((module + "\n" + name + "\n").getBytes(StandardCharsets.US_ASCII));
@@ -54,7 +54,7 @@ final class PickleWriter {
     return op('t');
   }
 
-  /// An integer, a number or a text.
+  /// Writes an integer, a floating-point number or a text.
   ///
   /// @param value a Long, a Double or a String
   PickleWriter value(Object value) {
@@ -70,7 +70,7 @@ final class PickleWriter {
     };
   }
 
-  /// A `torch.Size`.
+  /// Writes a `torch.Size`.
   PickleWriter size(TensorShape shape) {
     return global("torch", "Size").integers(shape.toArray()).op(0x85).op('R');
   }

@@ -27,16 +27,18 @@ import org.jspecify.annotations.Nullable;
 /// tensor that is the whole pickle has an empty name. Numbers, strings and truth values of small
 /// dictionaries, and short lists of these, are notes.
 final class StateDict {
-  /// The deepest nesting. A container that holds itself is refused by it.
+  /// The deepest nesting. This bound also refuses a container that contains itself.
   private static final int MAX_DEPTH = 64;
 
-  /// How many values are visited: a container that lies in several others is visited in each.
+  /// The most values that are visited. A container that lies in several others is visited once in
+  /// each of them.
   private static final int MAX_VALUES = 4_000_000;
 
-  /// The most characters of all names together.
+  /// The most characters that all names may have together.
   private static final long MAX_NAME_CHARACTERS = 32 << 20;
 
-  /// The most entries of a dictionary whose entries become notes: a larger one is a vocabulary or the like.
+  /// The most entries of a dictionary whose entries become notes. A larger dictionary is probably
+  /// a vocabulary.
   private static final int MAX_NOTES = 64;
 
   /// The most items of a list that is a note.
@@ -142,7 +144,8 @@ final class StateDict {
     return name.toString();
   }
 
-  /// Writes a list or tuple as Python writes a list; null if it is long, or has other values than notes.
+  /// Returns a list or tuple as Python prints a list; null if it is long, or has an item that is
+  /// no note.
   private static @Nullable String note(List<PickleValue> items) {
     List<String> notes = new ArrayList<>();
     for (PickleValue item : items) {
@@ -177,7 +180,8 @@ final class StateDict {
     return value instanceof Constant constant ? constant.text() : null;
   }
 
-  /// Returns a number as Python's `str` gives it, which takes exponents for others than Java does.
+  /// Returns a number as Python's `str` gives it. Python writes exponents for other numbers than
+  /// Java does.
   private static String note(double number) {
     if (Double.isNaN(number)) {
       return "nan";

@@ -13,18 +13,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.CRC32;
 
-/// The bytes of an archive of one tensor around the tensor's own, as `torch.save` writes it: those before the
-/// elements, and those after.
+/// The bytes that surround a tensor's elements in an archive of one tensor, as `torch.save`
+/// writes it.
 ///
-/// @param head the members before the elements, and the header of the elements' own
-/// @param tail the directory
+/// @param head the bytes before the elements: the members before the elements' member, and that
+///     member's header
+/// @param tail the bytes after the elements, which are the directory
 record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
   private static final int ALIGNMENT = 64;
   private static final int LOCAL_BYTES = 30;
   private static final int ZIP64_LOCAL_BYTES = 20;
   private static final long MAX_WORD = 0xFFFF_FFFFL;
 
-  /// An entry of the directory that is to be written.
+  /// An entry of the directory.
   private record Entry(String name, long crc32, long size, long offset) {}
 
   /// @param offset the offset in its file at which the archive begins; the elements are aligned there
@@ -37,7 +38,7 @@ record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
     member(head, entries, "version", bytes("3\n"));
     String name = "archive/data/0";
     boolean large = size >= MAX_WORD;
-    // The checksum 0 says, as PyTorch does by it, that there is none.
+    // The checksum 0 means that there is no checksum, as in PyTorch.
     entries.add(new Entry(name, 0, size, head.position()));
     int fixed = LOCAL_BYTES + name.length() + (large ? ZIP64_LOCAL_BYTES : 0) + Integer.BYTES;
     int padding = (int) Math.floorMod(-(offset + head.position() + fixed), (long) ALIGNMENT);
@@ -51,7 +52,8 @@ record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
         memory(written(head)), memory(directory(entries, head.position() + size)));
   }
 
-  /// Returns the whole archive of a value that is no tensor, see [PickleWriter#value].
+  /// Returns the whole archive of a value that is no tensor; [PickleWriter#value] lists the
+  /// possible types.
   static Memory.OnHost ofValue(Object value) {
     byte[] pickle = new PickleWriter().value(value).end();
     List<Entry> entries = new ArrayList<>();
@@ -67,7 +69,7 @@ record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
     return new Memory.OnHost(MemorySegment.ofArray(bytes));
   }
 
-  /// How many bytes the archive takes beside the elements.
+  /// The size of the archive without the elements, in bytes.
   long bytes() {
     return head.length() + tail.length();
   }
@@ -131,7 +133,7 @@ record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
     return written(out);
   }
 
-  /// The call by which PyTorch rebuilds the tensor from its storage.
+  /// Returns the pickle of the call by which PyTorch rebuilds the tensor from its storage.
   private static byte[] pickle(DType dtype, TensorShape shape) {
     String storage = TorchTypes.storage(dtype);
     boolean typed = !storage.isEmpty();

@@ -16,8 +16,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// Reads what `torch.save` has written since PyTorch 1.6: a ZIP archive whose members are one pickle and the
-/// storages. Tensors of stored members are loaded straight from their places in the archive.
+/// Reads the files that `torch.save` has written since PyTorch 1.6: ZIP archives whose members
+/// are one pickle and the storages. Tensors in stored members are loaded straight from the
+/// archive.
 final class TorchArchive {
   private static final String PICKLE = "data.pkl";
   private static final String BYTE_ORDER = "byteorder";
@@ -25,12 +26,12 @@ final class TorchArchive {
   private final FileBytes bytes;
   private final Extent archive;
 
-  /// The members by their names in the archive's folder.
+  /// The members, by their names within the archive's top folder.
   private final Map<String, ZipMember> members = new HashMap<>();
 
   private final SequencedMap<String, WeightsCatalogue.Checksum> checksums = new LinkedHashMap<>();
 
-  /// @param archive the place of the whole archive in the file
+  /// @param archive the extent of the whole archive in the file
   TorchArchive(FileBytes bytes, Extent archive) {
     this.bytes = bytes;
     this.archive = archive;
@@ -51,7 +52,7 @@ final class TorchArchive {
     return member.substring(0, member.indexOf('/') + 1);
   }
 
-  /// Whether the first member's name is one that PyTorch gives.
+  /// Whether PyTorch gives this name to an archive's first member.
   static boolean hasFirstName(String name) {
     String inFolder = name.substring(folder(name).length());
     return name.indexOf('/') >= 0
@@ -82,8 +83,8 @@ final class TorchArchive {
     return new StateDict(bytes.file(), pickle.extent().offset(), tensors).add(value(pickle));
   }
 
-  /// Reads the pickle as a note; there is none if the value is no number, string or the like, or no short list of
-  /// these, or Python would need a class for it.
+  /// Reads the pickle as a note. The result is empty if the value is not a number, a string, a
+  /// truth value or a short list of these, or if Python would need a class for it.
   Optional<String> note() {
     ZipMember pickle = members.get(PICKLE);
     try {
@@ -102,7 +103,8 @@ final class TorchArchive {
     }
   }
 
-  /// The checksums of the storages that [#read] has found. PyTorch writes 0 where it was told to compute none.
+  /// The checksums of the storages that [#read] has found. PyTorch writes 0 if it was told to
+  /// compute no checksums.
   List<WeightsCatalogue.Checksum> checksums() {
     return List.copyOf(checksums.values());
   }

@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// The format that `torch.save` writes: a file of nested dictionaries and lists of tensors, or a
-/// folder of such files, with an index where there are several.
+/// folder of such files. A folder of several files has an index.
 public final class TorchFormat implements WeightsFormat {
   private static final String NAME = "PyTorch";
   private static final String DATA_FILE = ".bin";
@@ -29,17 +29,17 @@ public final class TorchFormat implements WeightsFormat {
   private static final DataFiles DATA_FILES =
       new DataFiles(NAME, "pytorch_model", DATA_FILE, TorchFormat::read);
 
-  /// Matches the names of files that one file of a model has, or one of several.
+  /// Matches the names of a model's only file and of its numbered files.
   private static final Pattern OF_A_MODEL =
       Pattern.compile("pytorch_model\\.bin|.*-[0-9]{5}-of-[0-9]{5}\\.bin", Pattern.DOTALL);
 
-  /// The files that trainers save beside a model, which hold no weights of it.
+  /// The files that trainers save beside a model, which hold no weights of the model.
   private static final Set<String> BESIDE =
       Set.of("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth");
 
   private static final Pattern BESIDE_OF_RANKS = Pattern.compile("rng_state_[0-9]+\\.pth");
 
-  /// The longest start of a file that a legacy file is known by.
+  /// How many of a file's first bytes are needed to recognise a legacy file.
   private static final int START_BYTES = 32;
 
   @Override
@@ -47,7 +47,7 @@ public final class TorchFormat implements WeightsFormat {
     return NAME;
   }
 
-  /// Leaves out `.bin`, since many programs call their files so.
+  /// The suffix `.bin` is left out, since many programs use it for other files.
   @Override
   public List<String> suffixes() {
     return Stream.concat(Stream.of(DATA_FILES.indexSuffix()), SUFFIXES.stream()).toList();
@@ -69,7 +69,7 @@ public final class TorchFormat implements WeightsFormat {
     return files.stream().anyMatch(TorchFormat::isOfFolder);
   }
 
-  /// Whether a file of a folder holds weights by its name.
+  /// Whether a file's name says that the file holds weights.
   private static boolean isOfFolder(Location file) {
     String name = file.fileName();
     return isPart(name)
@@ -77,7 +77,7 @@ public final class TorchFormat implements WeightsFormat {
         || (hasSuffix(name) && !BESIDE.contains(name) && !BESIDE_OF_RANKS.matcher(name).matches());
   }
 
-  /// Whether the file is an index or one of those that an index may name.
+  /// Whether a file is an index, or a data file that an index may name.
   private static boolean isPart(String name) {
     return name.endsWith(DATA_FILES.indexSuffix()) || OF_A_MODEL.matcher(name).matches();
   }

@@ -12,9 +12,9 @@ import java.util.Optional;
 
 /// Bytes of which several tensors may be views.
 ///
-/// @param extent the place of the bytes in the file; of compressed ones, the place of these
-/// @param bytes the size when it is not compressed
-/// @param deflated the member that is to be decompressed
+/// @param extent the extent of the stored bytes in the file, which may be compressed
+/// @param bytes the decompressed size in bytes
+/// @param deflated the member to decompress; empty if the bytes are stored
 record TorchStorage(Extent extent, long bytes, ByteOrder order, Optional<ZipMember> deflated) {
   static TorchStorage of(ZipMember member, ByteOrder order) {
     return new TorchStorage(
@@ -28,10 +28,11 @@ record TorchStorage(Extent extent, long bytes, ByteOrder order, Optional<ZipMemb
     return new TorchStorage(extent, extent.length(), ByteOrder.LITTLE_ENDIAN, Optional.empty());
   }
 
-  /// A tensor of some elements of the storage, which were found to be within it.
+  /// Makes a tensor of some elements of the storage. The caller has checked that they lie within
+  /// the storage.
   ///
-  /// @param from the offset of the first element in bytes
-  /// @param strided the strides and the storage's order of bytes
+  /// @param from the offset of the first element in the storage, in bytes
+  /// @param strided the strides, and the storage's byte order
   StoredTensor tensor(
       String name, DType dtype, TensorShape shape, long from, Encoding.Strided strided) {
     Encoding encoding = isPlain(dtype, shape, strided) ? Encoding.PLAIN : strided;

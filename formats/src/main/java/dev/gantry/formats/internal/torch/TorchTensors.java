@@ -19,13 +19,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Makes the tensors of the values of a pickle: the calls by which PyTorch would rebuild them say which
-/// elements of which storage they are.
+/// Makes tensors of a pickle's values. The call by which PyTorch would rebuild a tensor names the
+/// tensor's storage and its elements there.
 final class TorchTensors {
   /// The most dimensions of a tensor, as in PyTorch.
   static final int MAX_RANK = 64;
 
-  /// How many calls may lie in one another, such as that of a parameter around that of its tensor.
+  /// The deepest nesting of calls, such as a parameter's call around its tensor's call.
   private static final int MAX_CALLS = 8;
 
   private static final Constant NONE = Constant.NONE;
@@ -33,15 +33,16 @@ final class TorchTensors {
   /// Finds storages by their names in the pickle.
   interface Storages {
     /// @param key the storage's name
-    /// @param reference where the pickle refers to it
+    /// @param reference the pickle's reference to the storage
     Optional<TorchStorage> find(String key, Persistent reference);
   }
 
   /// A pickle's reference to a storage.
   ///
   /// @param type the name of the dtype of its elements
-  /// @param elements how many elements it has
-  /// @param from the first element of a view of it, as PyTorch wrote them before 0.4
+  /// @param elements how many elements the storage has
+  /// @param from the index of the first element, for the views of storages that PyTorch wrote
+  ///     before version 0.4
   record Reference(String key, String type, long elements, long from) {}
 
   private final Location file;
@@ -52,7 +53,7 @@ final class TorchTensors {
     this.storages = storages;
   }
 
-  /// The tensor that a call makes.
+  /// Returns the tensor that a call makes.
   StoredTensor tensor(String name, Instance call) {
     return tensor(name, call, call.type().path(), call.arguments(), 0);
   }
@@ -138,7 +139,7 @@ final class TorchTensors {
         return storage.tensor(name, known, shape, span == 0 ? 0 : from, strided);
       }
     } catch (ArithmeticException _) {
-      // It is refused below.
+      // The value is refused below.
     }
     throw malformed(
         call.offset(),

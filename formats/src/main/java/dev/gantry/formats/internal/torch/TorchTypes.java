@@ -14,7 +14,7 @@ final class TorchTypes {
   static final String FROM_TYPE = "torch._tensor._rebuild_from_type_v2";
   static final String SIZE = "torch.Size";
 
-  /// The names of dtypes. Those of which Gantry knows no dtype are refused where a tensor has them.
+  /// The dtypes by PyTorch's names. A tensor whose dtype has another name is refused.
   private static final Map<String, DType> DTYPES =
       Map.ofEntries(
           Map.entry("float64", DType.F64),
@@ -59,7 +59,7 @@ final class TorchTypes {
           Map.entry("QUInt4x2Storage", "quint4x2"),
           Map.entry("QUInt2x4Storage", "quint2x4"));
 
-  /// Functions and classes whose values are no tensors; a reader passes over them.
+  /// The functions and classes whose values are no tensors; a reader ignores these values.
   private static final Set<String> HARMLESS =
       Set.of(
           SIZE,
@@ -71,7 +71,8 @@ final class TorchTypes {
           "builtins.frozenset",
           "builtins.complex");
 
-  /// Classes of tensors, beside the functions that rebuild them.
+  /// The classes of tensors, which pickles name in addition to the functions that rebuild
+  /// tensors.
   private static final Set<String> TENSORS =
       Set.of(
           "torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", FROM_TYPE);
@@ -93,8 +94,8 @@ final class TorchTypes {
     return HARMLESS.contains(global.path());
   }
 
-  /// Whether a name of the module `torch` is that of a dtype or of another constant, such as
-  /// `per_tensor_affine`. Nothing of `torch` is called by such a name.
+  /// Whether a name of the module `torch` means a dtype or another constant, such as
+  /// `per_tensor_affine`, and no function.
   private static boolean isPlainName(String name) {
     return DTYPES.containsKey(name)
         || STORAGES.containsValue(name)
@@ -129,7 +130,8 @@ final class TorchTypes {
         .orElse("");
   }
 
-  /// The class of storages of a dtype; empty if PyTorch keeps it in storages without one.
+  /// Returns the name of a dtype's storage class; empty if PyTorch keeps the dtype in untyped
+  /// storages.
   static String storage(DType dtype) {
     String name = name(dtype);
     return STORAGES.entrySet().stream()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// PyTorch's files: `torch.save` in its ZIP form and its legacy form, whose pickles are read and never run.
+/// PyTorch's files: the ZIP form and the legacy form of `torch.save`, and distributed
+/// checkpoints. Pickles are read and never executed.
 @NullMarked
 package dev.gantry.formats.internal.torch;
 
