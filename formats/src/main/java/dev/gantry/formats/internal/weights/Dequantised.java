@@ -10,7 +10,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Says how a quantised tensor's values are computed when its inputs are in memory.
+/// Describes how to compute a quantised tensor's values once its inputs are in memory.
 public final class Dequantised {
   private Dequantised() {}
 

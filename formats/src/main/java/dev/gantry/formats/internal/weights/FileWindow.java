@@ -6,8 +6,8 @@ import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// A window of an extent in memory, which moves along with its reader. It does not own the file. For one
-/// thread.
+/// A window in memory on an extent, which moves with its reader. It does not own the file. For
+/// one thread.
 final class FileWindow implements StridedReader.Window, AutoCloseable {
   private static final long BYTES = 4 << 20;
 

@@ -27,8 +27,9 @@ import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// The tensors of one load in memory: dense, in C order, little endian, whatever their encodings. Closing
-/// it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
+/// The tensors of one load in memory: dense, in C order, little endian, whatever their encodings.
+/// Closing it releases its own shares of the memory; regions that others have retained stay.
+/// Thread-safe.
 public final class LoadedTensors implements AutoCloseable {
   private final List<Region> regions;
   private final TransferReport report;
@@ -40,7 +41,8 @@ public final class LoadedTensors implements AutoCloseable {
     this.parts = parts;
   }
 
-  /// Loads tensors into a device's memory: plain ones by the best transport, others by way of the CPU.
+  /// Loads tensors into a device's memory. Plain tensors, slices and joined tensors come by the
+  /// best transport; the CPU decodes all other tensors first.
   ///
   /// @throws dev.gantry.core.TransferException if a file or device fails, or the caller cancels;
   ///     nothing stays loaded then
@@ -58,7 +60,7 @@ public final class LoadedTensors implements AutoCloseable {
     return slices(session, List.of(tensors), List.of(device), options).getFirst();
   }
 
-  /// Whether the CPU makes a tensor, rather than that its bytes are copied.
+  /// Whether the CPU must compute a tensor's elements, which a load cannot copy from the file.
   private static boolean isMade(StoredTensor tensor) {
     return switch (tensor.encoding()) {
       case Encoding.Plain _, Encoding.Sliced _, Encoding.Joined _ -> false;
@@ -83,7 +85,7 @@ public final class LoadedTensors implements AutoCloseable {
         (done, _) -> progress.onProgress(before + Math.min(done, part), total));
   }
 
-  /// A plain tensor, or a slice of one, as the bytes that fill its memory.
+  /// Returns the rows of bytes that fill the memory of a plain tensor or a slice.
   private static Sliced sliced(StoredTensor tensor) {
     Extent extent = tensor.extent();
     List<StridedRange> ranges =
@@ -139,7 +141,7 @@ public final class LoadedTensors implements AutoCloseable {
     }
   }
 
-  /// Waits for the load of each device; if one fails, nothing stays loaded.
+  /// Waits for the loads of all devices. If one load fails, nothing stays loaded.
   private static List<LoadedTensors> each(List<Loaded> read, IntFunction<LoadedTensors> completed) {
     List<LoadedTensors> all = new ArrayList<>();
     return Cleanup.orUndo(
@@ -168,7 +170,7 @@ public final class LoadedTensors implements AutoCloseable {
         : slices(session, tensors, devices, options);
   }
 
-  /// Copies the bytes of plain tensors and slices, and then makes the others.
+  /// Copies the bytes of plain tensors and slices, and then decodes all other tensors.
   private static List<LoadedTensors> slices(
       GantrySession session,
       List<List<StoredTensor>> tensors,

@@ -16,10 +16,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// The files that a server of resident weights keeps: the data files, and the small ones beside them from which
-/// formats learn more, such as an index and `config.json`.
+/// The files that a server of resident weights keeps: the data files, and the small files beside
+/// them that formats also read, such as an index and `config.json`.
 ///
-/// @param entry the file that clients open; empty if they open all as a folder
+/// @param entry the name of the file that clients open; empty if clients open all files as a
+///     folder
 /// @param sources the files
 public record ResidentFiles(String entry, List<ResidentSource> sources) {
   private static final long MAX_BESIDE_BYTES = 64 << 20;
@@ -50,7 +51,7 @@ public record ResidentFiles(String entry, List<ResidentSource> sources) {
     boolean single = weights.files().size() == 1;
     for (Location file : beside(session, weights.files().getFirst())) {
       String name = file.fileName();
-      // An index may name files that are not kept.
+      // The index beside a single file is left out, since it may name files that are not kept.
       if (name.endsWith(".json") && !(single && name.endsWith(INDEX)) && names.add(name)) {
         long size = size(session, file);
         if (size <= MAX_BESIDE_BYTES) {

@@ -11,8 +11,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Puts elements that lie by strides, or with their bytes the other way round, into C order, little
-/// endian. Not thread-safe.
+/// Copies strided or big-endian elements into C order, little endian. Not thread-safe.
 public final class StridedReader {
   /// A source of bytes that shows one window at a time.
   public interface Window {
@@ -22,7 +21,8 @@ public final class StridedReader {
     MemorySegment at(long offset, long least);
   }
 
-  /// One axis of the copy; strides in units of the copied width.
+  /// An axis of the copy, with its strides in the source (`from`) and the target (`to`), in units
+  /// of the copied width.
   private record Axis(long length, long from, long to) {}
 
   private final int width;
@@ -49,7 +49,7 @@ public final class StridedReader {
     }
   }
 
-  /// Reads all elements from memory that has all of the tensor's bytes.
+  /// Reads all elements of a tensor whose bytes are all in memory.
   public static void read(
       DType dtype,
       TensorShape shape,
@@ -76,12 +76,13 @@ public final class StridedReader {
       }
       to *= length;
     }
-    // The file is read from its start to its end where the strides allow it.
+    // Axes are ordered by their strides, so that the file is read from its start to its end if
+    // the strides allow it.
     axes.sort(Comparator.comparingLong(Axis::from).reversed());
     return new StridedReader(width, strided.order() == ByteOrder.BIG_ENDIAN, merged(axes));
   }
 
-  /// Merges axes that lie end to end on both sides.
+  /// Merges axes whose elements lie end to end in both the source and the target.
   private static List<Axis> merged(List<Axis> axes) {
     List<Axis> merged = new ArrayList<>();
     for (Axis axis : axes) {
@@ -123,7 +124,8 @@ public final class StridedReader {
     }
   }
 
-  /// Copies the elements of the innermost axis, as many at a time as the window has.
+  /// Copies the elements of the innermost axis; each step copies as many elements as the window
+  /// has.
   private void run(Window source, long from, MemorySegment target, long to, Axis inner) {
     long step = inner.from() * width;
     for (long done = 0; done < inner.length(); ) {

@@ -75,7 +75,7 @@ public final class TensorReading {
     }
   }
 
-  /// @param offset the file offset from which the rows count
+  /// @param offset the file offset to which the rows' source offsets are relative
   private static void readRows(FileBytes file, long offset, Copy2D rows, MemorySegment target) {
     for (long row = 0; row < rows.rows(); row++) {
       read(

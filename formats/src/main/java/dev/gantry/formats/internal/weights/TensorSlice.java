@@ -10,8 +10,8 @@ import java.util.List;
 /// A rank's part of each tensor along one axis, as tensor parallelism cuts them. Immutable.
 ///
 /// @param axis 0 or more
-/// @param parts the relative sizes of a fused tensor's parts: each part is cut by itself, and a rank gets
-///     its piece of each. A tensor that is not fused has one entry
+/// @param parts the relative sizes of a fused tensor's parts: each part is cut separately, and a
+///     rank gets its piece of each part. A tensor that is not fused has one part
 public record TensorSlice(int axis, List<Integer> parts) {
   public TensorSlice {
     parts = List.copyOf(parts);

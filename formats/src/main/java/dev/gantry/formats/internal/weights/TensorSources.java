@@ -13,8 +13,8 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 
-/// The tensors of weights as sources for a writer: plain tensors stay in their files, others are read into
-/// the CPU's memory. Close it after the write.
+/// The tensors of weights as sources for a writer. Plain tensors stay in their files; all other
+/// tensors are read into the CPU's memory. Close this after the write.
 public final class TensorSources implements AutoCloseable {
   private final List<NewTensor> tensors;
   private final LoadedTensors loaded;

@@ -41,10 +41,11 @@ public final class WeightsFormats {
     return found;
   }
 
-  /// Opens a file or folder of weights, in whichever format they are.
+  /// Opens a file or folder of weights of any registered format.
   ///
-  /// @throws MalformedFileException if a file breaks a rule of its format; of kind `another-format`
-  ///     or `unknown-format` if it is of none, and for a folder `no-weights`
+  /// @throws MalformedFileException if a file breaks a rule of its format; of kind
+  ///     `another-format` or `unknown-format` if no format recognises the file; of kind
+  ///     `no-weights` if no format recognises the folder
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(GantrySession session, Location location) {
     return look(
@@ -54,7 +55,7 @@ public final class WeightsFormats {
         folder -> ofFolder(folder).openFolder(session, folder.location(), folder.files()));
   }
 
-  /// Finds the format of a file or folder of weights; throws as [#open].
+  /// Finds the format of a file or folder of weights; throws as [#open] does.
   public static WeightsFormat formatOf(GantrySession session, Location location) {
     return look(session, location, file -> formatOf(location, file), WeightsFormats::ofFolder);
   }
