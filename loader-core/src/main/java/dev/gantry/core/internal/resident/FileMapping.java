@@ -9,16 +9,18 @@ import dev.gantry.core.internal.memory.Slab;
 ///
 /// @param from where the range begins in the file, in bytes
 /// @param to where the range ends in the file
-/// @param shift what to add to an offset in the file to get the offset in the slab
+/// @param shift the difference between an offset in the slab and the same byte's offset in the
+///     file
 public record FileMapping(Slab slab, long from, long to, long shift) {
-  /// Whether the range contains the extent, and maps it at an address of this alignment.
+  /// Whether the range contains the extent, and the extent's offset in the slab is a multiple of
+  /// `alignmentBytes`.
   public boolean has(Extent extent, int alignmentBytes) {
     return from <= extent.offset()
         && extent.end() <= to
         && (extent.offset() + shift) % alignmentBytes == 0;
   }
 
-  /// The place in the slab of an extent within the range.
+  /// Returns the region of the slab that holds an extent within the range.
   public Region region(Extent extent) {
     return new Region(slab, extent.offset() + shift, extent.length());
   }

@@ -20,10 +20,11 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/// The protocol between a server of resident weights and its clients. All numbers are little endian. When a client
-/// connects, the server answers at once, with one frame: the magic number (8 bytes); the protocol's version, the number
-/// of descriptors and the catalogue's size in bytes (4 bytes each); one byte for every 250 descriptors, which are sent
-/// along with it; and the catalogue ([ResidentCatalogue#toBytes]). The connection stays open for as long as the client
+/// The protocol between a server of resident weights and its clients. All numbers are little
+/// endian. When a client connects, the server answers at once, with one frame: the magic number (8
+/// bytes); the protocol's version, the number of descriptors and the catalogue's size in bytes (4
+/// bytes each); one byte for every 250 descriptors, which are sent along with that byte; and the
+/// catalogue ([ResidentCatalogue#toBytes]). The connection stays open for as long as the client
 /// uses the weights.
 final class Frames {
   /// Version 1 named a GPU by its ordinal, and version 2 wrote the catalogue as JSON.
@@ -48,10 +49,11 @@ final class Frames {
 
     private final Deque<Piece> left = new ArrayDeque<>();
 
-    /// How many bytes of the first piece have been sent.
+    /// The number of bytes of the first piece that have been sent.
     private int done;
 
-    /// @param fds the descriptors to send, which stay open until the whole answer was sent
+    /// @param fds the descriptors to send, which the caller keeps open until the whole answer was
+    ///     sent
     Answer(byte[] catalogue, List<Integer> fds) {
       ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
       header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(catalogue.length);
@@ -61,15 +63,16 @@ final class Frames {
         left.add(new Piece(new byte[1], List.copyOf(fds.subList(from, to))));
       }
       if (catalogue.length > 0) {
-        // The client does not wait for a piece without bytes, and may have gone by then.
+        // A piece without bytes is left out: the client does not wait for it, and may have closed
+        // the connection.
         left.add(new Piece(catalogue, List.of()));
       }
     }
 
-    /// Sends as much as the socket takes now.
+    /// Sends as many bytes as the socket accepts now.
     ///
-    /// @return whether all was sent
-    /// @throws TransferException if the other end has gone
+    /// @return whether the whole answer was sent
+    /// @throws TransferException if the client has closed the connection
     boolean send(int socket) {
       while (!left.isEmpty()) {
         Piece piece = left.getFirst();
@@ -90,16 +93,16 @@ final class Frames {
     }
   }
 
-  /// @param deadline when the whole frame must have come, by `System.nanoTime`
-  /// @throws TransferException if the other end has gone, does not answer, or speaks another protocol; no descriptor
-  ///     stays open then
+  /// @param deadline the time by `System.nanoTime` at which the whole frame must have arrived
+  /// @throws TransferException if the server has closed the connection, does not answer, or speaks
+  ///     another protocol; every received descriptor is closed then
   static Frame receive(int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
     return Cleanup.orUndo(
         () -> receive(socket, deadline, fds), () -> fds.forEach(Libc.INSTANCE::close));
   }
 
-  /// @param fds the received descriptors are added to it
+  /// @param fds the list to which received descriptors are added
   private static Frame receive(int socket, long deadline, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);

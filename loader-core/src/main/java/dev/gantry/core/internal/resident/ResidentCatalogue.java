@@ -16,12 +16,13 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// The catalogue of the files that a server keeps in memory; its clients get it together with the
-/// descriptors.
+/// The catalogue of the files that a server keeps in memory; its clients receive the catalogue
+/// together with the descriptors.
 ///
-/// @param version the version of the weights: 1, 2, … as they are replaced
-/// @param gpu the UUID of the GPU that has the tensors, since another process may give it another ordinal; empty if the
-///     tensors are in host memory
+/// @param version the version of the weights: 1 at first, one more each time that they are
+///     replaced
+/// @param gpu the UUID of the GPU that has the tensors, since a GPU's ordinal may differ between
+///     processes; empty if the tensors are in host memory
 /// @param entry the file to open; empty to open all files as a folder
 public record ResidentCatalogue(int version, String gpu, String entry, List<ResidentPart> parts) {
   private static final String UNREADABLE =
@@ -36,8 +37,8 @@ public record ResidentCatalogue(int version, String gpu, String entry, List<Resi
     return parts.stream().mapToInt(ResidentPart::descriptors).sum();
   }
 
-  /// The bytes that are sent: the components as `DataOutputStream` writes them, a text as its length and its UTF-8
-  /// bytes, and the files up to the end.
+  /// Returns the bytes to send: the components as `DataOutputStream` writes them, each text as its
+  /// length and its UTF-8 bytes, and the files last, without their number.
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -70,7 +71,8 @@ public record ResidentCatalogue(int version, String gpu, String entry, List<Resi
     return new String(in.readNBytes(length), StandardCharsets.UTF_8);
   }
 
-  /// @throws IOException if the bytes are no catalogue, or its numbers contradict each other
+  /// @throws IOException if the bytes are not a catalogue, or the catalogue's numbers contradict
+  ///     each other
   static ResidentCatalogue parse(byte[] bytes) throws IOException {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int version = in.readInt();

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A file that a server keeps in memory, as its clients see it.
 public final class ResidentFile implements StoredFile {
-  /// Tells whether a file that is opened again is the same.
+  /// Identifies a file, so that a caller can tell whether a file that it opens again is the same.
   record Identity(Path socket, String held, String name) {}
 
   private static final int REQUESTS_AT_ONCE = 16;
@@ -30,16 +30,18 @@ public final class ResidentFile implements StoredFile {
   private final Supplier<Device> device;
   private final List<Integer> fds;
 
-  /// The file in memory (memfd) that has the bytes which are not on the device.
+  /// The memory file (memfd) that holds the bytes that are not on the device.
   private final RegularFile host;
 
-  /// A mapping for reads by the CPU; null before the first of these.
+  /// A mapping of the device's memory for reads by the CPU; null before the first such read.
   private @Nullable SharedDeviceSlab onDevice;
 
   private boolean closed;
 
-  /// @param device the weights' device; called only if some of this file's bytes are on it
-  /// @param fds the descriptor of the memory file, and of the device's memory if some bytes are there
+  /// @param device supplies the weights' device; called only if some of this file's bytes are on
+  ///     the device
+  /// @param fds the descriptor of the memory file, and of the device's memory if some bytes are on
+  ///     the device
   ResidentFile(
       Location location,
       Identity identity,
@@ -61,10 +63,11 @@ public final class ResidentFile implements StoredFile {
     return part.isOnDevice() ? device.get() : Device.HOST;
   }
 
-  /// Maps the memory itself. The mapping lives on when this file is closed and when the server has ended. It must only
-  /// be read: a write by the CPU would change this process's copy of the page, and a write by the GPU would fail.
+  /// Maps the memory itself. The mapping stays valid when this file is closed and when the server
+  /// has ended. The mapping must only be read: a write by the CPU would change this process's copy
+  /// of the page, and a write by the GPU would fail.
   ///
-  /// @throws TransferException if it cannot be mapped
+  /// @throws TransferException if the memory cannot be mapped
   public FileMapping map() {
     return switch (device()) {
       case Device.Host _ ->

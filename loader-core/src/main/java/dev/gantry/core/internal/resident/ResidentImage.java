@@ -19,13 +19,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The memory of one version of a server's weights. The kernel and the driver count the processes that map it, so
-/// closing this frees the memory only when no client has it. Fill the memory of [#targets], then call [#seal]. For one
-/// thread.
+/// The memory of one version of a server's weights. The kernel and the driver count the processes
+/// that map it, so closing this image frees the memory only when no client maps it. Fill the
+/// memory of [#targets], then call [#seal]. Not thread-safe.
 public final class ResidentImage implements AutoCloseable {
   /// A range of a file, and the memory to read it into.
   ///
-  /// @param source the file's number
+  /// @param source the file's index in the list of sources
   public record Range(int source, long from, Memory memory) {}
 
   private record Mapping(long address, long size) {}
@@ -42,11 +42,11 @@ public final class ResidentImage implements AutoCloseable {
     this.device = device;
   }
 
-  /// Allocates the memory.
+  /// Allocates the memory of all sources.
   ///
   /// @param entry as in [ResidentCatalogue]
-  /// @throws TransferException if there is too little memory, or the kernel or the driver cannot make memory that
-  ///     processes share
+  /// @throws TransferException if there is too little memory, or the kernel or the driver cannot
+  ///     allocate memory that processes share
   public static ResidentImage allocate(
       int version, String entry, List<ResidentSource> sources, Device device) {
     List<ResidentPart> parts = sources.stream().map(source -> part(source, device)).toList();
@@ -180,12 +180,12 @@ public final class ResidentImage implements AutoCloseable {
     return MemorySegment.ofAddress(address).reinterpret(part.hostBytes());
   }
 
-  /// The ranges to read, and the memory that each goes to.
+  /// Returns the ranges to read, each with the memory to read it into.
   public List<Range> targets() {
     return List.copyOf(targets);
   }
 
-  /// Ends writing: from now on no process can change the memory files.
+  /// Seals the memory files: from now on no process can change them.
   public void seal() {
     unmap();
     int at = 0;
@@ -218,7 +218,7 @@ public final class ResidentImage implements AutoCloseable {
     return fds;
   }
 
-  /// The bytes of memory that this image takes.
+  /// The size of this image's memory in bytes.
   public long bytes() {
     return catalogue.parts().stream()
         .mapToLong(part ->
@@ -228,7 +228,7 @@ public final class ResidentImage implements AutoCloseable {
         .sum();
   }
 
-  /// Frees this process's hold on the memory. Closing twice does nothing.
+  /// Closes this process's descriptors and mappings of the memory. A second call does nothing.
   @Override
   public void close() {
     unmap();

@@ -37,16 +37,17 @@ public final class ResidentServer implements AutoCloseable {
   private static final int S_IFMT = 0xf000;
   private static final int S_IFSOCK = 0xc000;
 
-  /// Errors of `accept` for which a client waits that can be taken later.
+  /// Errors of `accept` after which the waiting client can be accepted later.
   private static final Set<Errno> WANTS =
       EnumSet.of(Errno.EMFILE, Errno.ENFILE, Errno.ENOBUFS, Errno.ENOMEM);
 
-  /// Errors of `accept` that mean that no client is there.
+  /// Errors of `accept` that mean that no client is waiting.
   private static final Set<Errno> GONE = EnumSet.of(Errno.EAGAIN, Errno.EINTR, Errno.ECONNABORTED);
 
   private static final Duration LONGEST_ANSWER = Duration.ofSeconds(10);
 
-  /// A client that has not got its whole answer yet. Its image stays until then.
+  /// A client that has not received its whole answer yet. The server keeps the image's memory
+  /// until the client has.
   private record Answering(ResidentImage image, Frames.Answer answer, long deadline) {}
 
   private final Path path;
@@ -64,7 +65,7 @@ public final class ResidentServer implements AutoCloseable {
   /// The version that each client has, by connection.
   private final Map<Integer, Integer> readers = new LinkedHashMap<>();
 
-  /// Whether the last client that came could not be taken, for want of descriptors or memory.
+  /// Whether the last client could not be accepted, for lack of descriptors or memory.
   private boolean full;
 
   private @Nullable ResidentImage current;
@@ -77,8 +78,8 @@ public final class ResidentServer implements AutoCloseable {
     this.log = log;
   }
 
-  /// The socket at which this user's server of that name listens by default: in `$XDG_RUNTIME_DIR/gantry`, or else in
-  /// `~/.cache/gantry`.
+  /// Returns the path of the socket at which this user's server of that name listens by default:
+  /// in `$XDG_RUNTIME_DIR/gantry`, or else in `~/.cache/gantry`.
   public static Path defaultSocket(String name) {
     Path folder =
         Optional.ofNullable(System.getenv("XDG_RUNTIME_DIR"))
@@ -88,11 +89,11 @@ public final class ResidentServer implements AutoCloseable {
     return folder.resolve("gantry").resolve(name + ".sock");
   }
 
-  /// Begins to listen. Makes the socket's folder if it is not there, for this user only, and replaces a socket that a
-  /// killed server left behind.
+  /// Begins to listen. The call makes a missing folder of the socket, for this user only, and
+  /// replaces a socket that a killed server left behind.
   ///
-  /// @param log gets a line for each client that comes or goes
-  /// @throws MisuseException if a server listens there already, or the path is too long
+  /// @param log receives a line for each client that connects or disconnects
+  /// @throws MisuseException if a server listens at the path already, or the path is too long
   /// @throws TransferException if the folder or the socket cannot be made
   public static ResidentServer listen(Path socketPath, Consumer<String> log) {
     Path path = socketPath.toAbsolutePath();
@@ -135,7 +136,7 @@ public final class ResidentServer implements AutoCloseable {
         () -> Libc.INSTANCE.close(opened));
   }
 
-  /// Makes the socket. The lock is held, so no other live server has it.
+  /// Makes the socket. The caller holds the lock, so no other live server uses the path.
   private static int bind(Path path) {
     requireSocket(path);
     Errno.check(Libc.INSTANCE.unlink(path), Errno.ENOENT, "unlink", path);
@@ -146,7 +147,7 @@ public final class ResidentServer implements AutoCloseable {
     return socket;
   }
 
-  /// Refuses to replace a file that is no socket: no server made it.
+  /// Refuses to replace a file that is not a socket, since no server can have made that file.
   private static void requireSocket(Path path) {
     try {
       int mode = (int) Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS);
@@ -166,10 +167,11 @@ public final class ResidentServer implements AutoCloseable {
     return ResidentWeights.location(path);
   }
 
-  /// Gives new clients this version from now on. The version before is freed when its last reader goes; the server
-  /// gives up its own hold on it when the clients that are being answered have their answers.
+  /// Gives new clients this version from now on. The former version's memory is freed when its
+  /// last client disconnects; the server closes its own image of that version when every client
+  /// that is being answered has its answer.
   ///
-  /// @param image owned by this server from now on
+  /// @param image the new version; this server owns it from now on
   public synchronized void publish(ResidentImage image) {
     if (ended) {
       image.close();
@@ -195,7 +197,7 @@ public final class ResidentServer implements AutoCloseable {
     return counts;
   }
 
-  /// Serves until [#close].
+  /// Serves clients until [#close] is called.
   ///
   /// @throws TransferException if the socket fails
   public void run() {
@@ -204,8 +206,9 @@ public final class ResidentServer implements AutoCloseable {
     }
   }
 
-  /// Answers new clients and notices which ones left; waits up to `milliseconds` for something to happen. It never
-  /// waits for a client. It calls `log` without the lock, so that `log` may block.
+  /// Waits up to `milliseconds` for an event of the sockets, then answers new clients and notes
+  /// which clients have left. The call never waits for one client. It calls `log` without holding
+  /// the lock, since `log` may block.
   private void look(int milliseconds) {
     Set<Integer> told = new LinkedHashSet<>();
     int result = LocalSockets.poll(watched(), told, milliseconds);
@@ -216,8 +219,8 @@ public final class ResidentServer implements AutoCloseable {
         return;
       }
       for (int one : told) {
-        // Clients that have their answer send nothing: anything to read is the end of their
-        // connection.
+        // A client that has its answer sends nothing more, so a readable connection has been
+        // closed.
         if (readers.containsKey(one)) {
           leave(one, lines);
         } else if (answering.containsKey(one)) {
@@ -240,8 +243,8 @@ public final class ResidentServer implements AutoCloseable {
     Map<Integer, Integer> fds = new LinkedHashMap<>();
     readers.keySet().forEach(reader -> fds.put(reader, LocalSockets.POLLIN));
     answering.keySet().forEach(client -> fds.put(client, LocalSockets.POLLOUT));
-    // While a client cannot be taken the socket is not watched, since it would end every wait at
-    // once.
+    // While a client cannot be accepted, the socket is not polled, since it would end every wait
+    // at once.
     if (!full) {
       fds.put(socket, LocalSockets.POLLIN);
     }
@@ -309,7 +312,8 @@ public final class ResidentServer implements AutoCloseable {
     lines.add(reason);
   }
 
-  /// Ends [#run], gives up the memory (clients keep theirs), and removes the socket. Closing twice does nothing.
+  /// Ends [#run], closes the server's images (clients keep their mappings), and removes the
+  /// socket. A second call does nothing.
   @Override
   public synchronized void close() {
     if (ended) {

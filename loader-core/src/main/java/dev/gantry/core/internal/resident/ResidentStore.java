@@ -11,7 +11,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// The store of files that a server keeps in memory: those of the open [ResidentWeights] of this process.
+/// The store of the files that a server keeps in memory. It opens the files of this process's open
+/// [ResidentWeights].
 public final class ResidentStore implements Store {
   @Override
   public Set<String> schemes() {
@@ -29,8 +30,8 @@ public final class ResidentStore implements Store {
                     404, "these resident weights are closed, or have no such file")));
   }
 
-  /// Opens a file of weights that this process holds; the caller closes it. Empty if the location is no such file, or
-  /// the weights were closed.
+  /// Opens a file of weights that this process holds; the caller closes it. The result is empty if
+  /// the location does not name such a file, or the weights were closed.
   public static Optional<ResidentFile> find(Location file) {
     return ResidentWeights.holding(file).flatMap(held -> held.open(file));
   }

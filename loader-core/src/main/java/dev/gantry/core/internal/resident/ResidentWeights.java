@@ -29,15 +29,17 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A client's hold on one version of a server's weights: their descriptors, and the connection, by which the server
-/// knows that this process reads them. Mappings stay when this is closed, and when the server ends. Thread-safe.
+/// A client's handle of one version of a server's weights. It owns the weights' descriptors, and
+/// the connection that tells the server that this process uses the weights. Mappings stay valid
+/// when the handle is closed, and when the server ends. Thread-safe.
 public final class ResidentWeights implements AutoCloseable {
-  /// The scheme of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.
+  /// The scheme of locations, such as `gantry-resident:///run/user/1000/gantry/weights.sock`.
   public static final String SCHEME = "gantry-resident";
 
   private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
 
-  /// The prefix of the authority in locations of files that are held; a server's location has no authority.
+  /// The prefix of the authority in the location of a file of held weights; a server's location
+  /// has no authority.
   private static final String NUMBERED = "held-";
 
   private static final AtomicLong LAST = new AtomicLong();
@@ -64,7 +66,7 @@ public final class ResidentWeights implements AutoCloseable {
     HELD.put(number, this);
   }
 
-  /// Whether a location names a server, and not yet files of weights that this process holds.
+  /// Whether a location names a server, rather than a file of weights that this process holds.
   public static boolean isServer(Location location) {
     return location instanceof Location.Remote remote
         && remote.scheme().equals(SCHEME)
@@ -76,7 +78,8 @@ public final class ResidentWeights implements AutoCloseable {
     return number(location).isPresent();
   }
 
-  /// The number of held weights in a location; empty if it has none.
+  /// Returns the number of the held weights in a location; empty if the location has no such
+  /// number.
   private static Optional<String> number(Location location) {
     return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME)
         ? Optional.ofNullable(remote.uri().getAuthority())
@@ -84,14 +87,15 @@ public final class ResidentWeights implements AutoCloseable {
         : Optional.empty();
   }
 
-  /// Gets the current version of a server's weights.
+  /// Connects to a server and receives the descriptors of the current version of its weights.
   ///
-  /// @throws TransferException if no server listens there, the server is another user's, or it does not answer
+  /// @throws TransferException if no server listens at the location, or the server is another
+  ///     user's or does not answer
   public static ResidentWeights hold(Location location) {
     return hold(location, LONGEST_WAIT);
   }
 
-  /// @param longest the longest time to connect, and again to get the answer
+  /// @param longest the longest time to connect, and again the longest time to receive the answer
   static ResidentWeights hold(Location location, Duration longest) {
     Path path = socketPath(location);
     requireShort(path);
@@ -152,7 +156,7 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
-  /// The socket that a location names.
+  /// Returns the path of the socket that a location names.
   static Path socketPath(Location location) {
     String path =
         location instanceof Location.Remote remote ? remote.uri().getPath() : location.toString();
@@ -178,7 +182,7 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
-  /// The location of the server at a socket.
+  /// Returns the location of the server at a socket.
   public static Location.Remote location(Path socket) {
     try {
       return new Location.Remote(
@@ -214,7 +218,7 @@ public final class ResidentWeights implements AutoCloseable {
     return !catalogue.gpu().isEmpty();
   }
 
-  /// The device on which the tensors lie, as this process names it.
+  /// The device on which the tensors lie, with its ordinal in this process.
   ///
   /// @throws DeviceUnavailableException if this process does not see the server's GPU
   public Device device() {
@@ -242,13 +246,14 @@ public final class ResidentWeights implements AutoCloseable {
                     + " leaves it out"));
   }
 
-  /// The held weights that a location belongs to; empty if they were closed, or it belongs to none.
+  /// Returns the held weights that a location belongs to; empty if the weights were closed, or the
+  /// location belongs to none.
   static Optional<ResidentWeights> holding(Location location) {
     return number(location).map(HELD::get);
   }
 
-  /// Opens a file with descriptors of its own, which stay open when these weights are closed. Empty if there is no file
-  /// of this name, or these weights are closed.
+  /// Opens a file with descriptors of its own, which stay open when these weights are closed. The
+  /// result is empty if there is no file of this name, or these weights are closed.
   ///
   /// @throws TransferException if the process may open no more files
   synchronized Optional<ResidentFile> open(Location location) {
@@ -282,7 +287,7 @@ public final class ResidentWeights implements AutoCloseable {
         () -> own.forEach(Libc.INSTANCE::close));
   }
 
-  /// Gives up the descriptors and the connection. Closing twice does nothing.
+  /// Closes the descriptors and the connection. A second call does nothing.
   @Override
   public synchronized void close() {
     if (!closed) {
