@@ -20,21 +20,20 @@ import org.jspecify.annotations.Nullable;
 /// The cache folder of the hub, as Python's `huggingface_hub` 1.33 lays it out:
 ///
 /// ```text
-/// models--OWNER--NAME/blobs/ETAG                  the bytes of a file
-/// models--OWNER--NAME/snapshots/COMMIT/PATH       a link to them
-/// models--OWNER--NAME/refs/REVISION               the commit of a branch or tag
-/// models--OWNER--NAME/trees/COMMIT.json           the list of a commit's files
-/// models--OWNER--NAME/.no_exist/COMMIT/PATH       an empty file: the commit has no such file
-/// .locks/models--OWNER--NAME/ETAG.lock            locked by flock(2) by who fetches the bytes
+/// models--OWNER--NAME/blobs/ETAG the bytes of a file models--OWNER--NAME/snapshots/COMMIT/PATH a
+/// link to the bytes models--OWNER--NAME/refs/REVISION the commit of a branch or tag
+/// models--OWNER--NAME/trees/COMMIT.json the list of a commit's files
+/// models--OWNER--NAME/.no_exist/COMMIT/PATH an empty file: the commit has no such file
+/// .locks/models--OWNER--NAME/ETAG.lock locked by flock(2) by the process that fetches the bytes
 /// ```
 ///
-/// A blob appears under its name when it is whole. Before, it is named `ETAG.gantry.incomplete`:
-/// no version of Python's library takes this file for a partial download of its own, which it
-/// would append to. Thread-safe.
+/// A blob gets its name when it is complete. Before that, its file is named
+/// `ETAG.gantry.incomplete`: no version of Python's library takes this file for a partial download
+/// of its own, which it would append to. Thread-safe.
 final class HubCache implements BlobPlace {
   private static final String INCOMPLETE = ".gantry.incomplete";
 
-  /// Says to programs that make backups that they need not keep the folder.
+  /// Tells backup programs that they need not keep the folder.
   private static final String TAG =
       """
       Signature: 8a477f597d28d172789f06886806bc55
@@ -44,13 +43,16 @@ final class HubCache implements BlobPlace {
   private final Path root;
   private final HubDisk disk;
 
-  /// The snapshots' files that become links when a blob is whole, by the incomplete file.
+  /// The snapshots' files that become links when a blob is complete, by the path of its incomplete
+  /// file.
   private final Map<Path, Set<Path>> pointers = new HashMap<>();
 
-  /// The futures that tell waiting readers that a blob is published, by its incomplete file.
+  /// The futures that tell waiting readers that a blob is published, by the path of its incomplete
+  /// file.
   private final Map<Path, CompletableFuture<Void>> awaited = new HashMap<>();
 
-  /// The list that was used last: the files of one commit are opened one after the other.
+  /// The tree that was used last. It is kept since the files of one commit are opened one after
+  /// the other.
   private volatile @Nullable KnownTree known;
 
   private record KnownTree(Path file, HubTree tree) {}
@@ -68,14 +70,14 @@ final class HubCache implements BlobPlace {
     return folder(name).resolve("blobs").resolve(etag);
   }
 
-  /// The file of a snapshot, which may not be there.
+  /// Returns the path of a snapshot's file, which may not exist.
   ///
-  /// @param name at a commit
+  /// @param name a name whose revision is a commit
   Path pointer(HubName name) {
     return snapshot(name).resolve(name.path());
   }
 
-  /// The folder of a snapshot, which may not be there.
+  /// Returns the folder of a snapshot, which may not exist.
   Path snapshot(HubName name) {
     return folder(name).resolve("snapshots").resolve(name.revision());
   }
@@ -88,7 +90,7 @@ final class HubCache implements BlobPlace {
     return root.resolve(".locks").resolve(folder);
   }
 
-  /// The commit that a revision was when the hub was last asked.
+  /// Returns the commit of a revision at the time when the hub was last asked.
   Optional<String> commit(HubName name) {
     if (name.isFixed()) {
       return Optional.of(name.revision());
@@ -105,14 +107,14 @@ final class HubCache implements BlobPlace {
     return folder(name).resolve("refs").resolve(name.revision());
   }
 
-  /// Notes which commit a revision is; does nothing if the folder cannot be written.
+  /// Records which commit a revision is; does nothing if the folder cannot be written.
   void note(HubName name, String commit) {
     if (!name.isFixed() && !commit(name).equals(Optional.of(commit))) {
       disk.note(ref(name), commit);
     }
   }
 
-  /// The list of a commit's files, if it was asked for before.
+  /// Returns the list of a commit's files, if the hub was asked for it before.
   Optional<HubTree> tree(HubName name) {
     Path file = trees(name);
     KnownTree last = known;
@@ -145,7 +147,7 @@ final class HubCache implements BlobPlace {
     return Files.exists(missing(name));
   }
 
-  /// Notes that a commit has no such file.
+  /// Records that a commit has no such file.
   void noteMissing(HubName name) {
     disk.note(missing(name), "");
   }
@@ -156,7 +158,7 @@ final class HubCache implements BlobPlace {
 
   /// Makes the folders of a blob and its lock.
   ///
-  /// @throws dev.gantry.core.TransferException if they cannot be made
+  /// @throws dev.gantry.core.TransferException if the folders cannot be made
   void makeFolders(HubName name, String etag) {
     Path blobs = folder(name).resolve("blobs");
     try {
@@ -180,7 +182,7 @@ final class HubCache implements BlobPlace {
   /// Returns a future that completes when a blob is published, or when this process has closed
   /// its file.
   ///
-  /// @param incomplete is open
+  /// @param incomplete the blob's incomplete file, which is open
   CompletableFuture<Void> published(Path incomplete) {
     synchronized (pointers) {
       return awaited.computeIfAbsent(incomplete, _ -> new CompletableFuture<>()).copy();
@@ -241,7 +243,8 @@ final class HubCache implements BlobPlace {
     }
   }
 
-  /// Looks at the files that hold what came of a blob so far, of any program: it changes while bytes come.
+  /// Describes the files in which any program has stored a blob's bytes so far. The text changes
+  /// while bytes arrive.
   String progress(Path blob) {
     StringBuilder seen = new StringBuilder();
     try (Stream<Path> files = Files.list(blob.getParent())) {
@@ -251,7 +254,7 @@ final class HubCache implements BlobPlace {
         }
       }
     } catch (IOException _) {
-      // A file was renamed meanwhile: that is progress.
+      // Another process renamed a file during the listing, which is progress.
       seen.append(System.nanoTime());
     }
     return seen.toString();

@@ -22,7 +22,8 @@ import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Asks the hub. A caller waits for its answer, and may be interrupted. Thread-safe.
+/// Sends requests to the hub. Each call waits for the hub's answer; an interrupt ends the wait.
+/// Thread-safe.
 final class HubClient {
   private static final Duration METADATA = Duration.ofSeconds(10);
   private static final Duration SMALL_FILE = Duration.ofSeconds(60);
@@ -42,11 +43,12 @@ final class HubClient {
     this.calls = new HttpCalls(http, settings::headers, settings::isHub);
   }
 
-  /// Asks for a file's commit, name of bytes, and size.
+  /// Asks for a file's commit, ETag and size.
   ///
-  /// @param patient whether to ask again after failures that may pass
-  /// @param missing gets the commit if the hub says that it has no such file
-  /// @throws TransferException if the hub is not reached or refuses, with the status that it gave
+  /// @param patient whether to ask again after transient failures
+  /// @param missing receives the commit if the hub says that the commit has no such file
+  /// @throws TransferException if the hub is not reached or refuses; the exception has the
+  ///     answer's status
   HubFile look(HubName name, boolean patient, Consumer<String> missing) {
     HttpResponse<Void> answer =
         send("HEAD", name, uri(name.resolve()), BodyHandlers.discarding(), METADATA, patient);
@@ -116,7 +118,7 @@ final class HubClient {
 
   /// Returns the bytes of a small file.
   ///
-  /// @param size in bytes; an answer that brings more is cut off
+  /// @param size the file's size in bytes; a longer answer is cut off
   byte[] bytes(HubName name, long size) {
     BodyHandler<byte[]> body = BodyHandlers.limiting(BodyHandlers.ofByteArray(), size);
     return required("GET", name, send("GET", name, uri(name.resolve()), body, SMALL_FILE, true))
@@ -138,9 +140,9 @@ final class HubClient {
     return URI.create(settings.endpoint() + path);
   }
 
-  /// Sends a request until an answer is final, also one that refuses.
+  /// Repeats a request until an answer is final; a refusal is final, too.
   ///
-  /// @throws TransferException if no answer came
+  /// @throws TransferException if no answer arrived
   private <T> HttpResponse<T> send(
       String method, HubName name, URI uri, BodyHandler<T> body, Duration limit, boolean patient) {
     try {

@@ -15,14 +15,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
 
-/// Changes files of the hub's cache: each appears under its name at once or not at all.
+/// Changes files of the hub's cache. Each file appears under its name with all its bytes, or not
+/// at all.
 ///
 /// @param links whether files of snapshots may be symbolic links
 record HubDisk(FileCalls calls, boolean links) {
-  /// The permissions of new files, from which the process's mask takes some.
+  /// The permissions of new files before the process's umask is applied.
   private static final int MODE = 0666;
 
-  /// Writes a small file; without it, the hub is asked again, so a folder that is only read serves, too.
+  /// Writes a small file if the folder can be written. If it cannot, nothing fails: the hub is
+  /// asked again next time.
   void note(Path file, String text) {
     try {
       Path folder = file.getParent();
@@ -33,7 +35,7 @@ record HubDisk(FileCalls calls, boolean links) {
       write(written, text.getBytes(StandardCharsets.UTF_8));
       Errno.check(calls.rename(written, file), "rename", file);
     } catch (IOException | GantryException _) {
-      // See above.
+      // The folder cannot be written.
     }
   }
 
@@ -49,13 +51,13 @@ record HubDisk(FileCalls calls, boolean links) {
     }
   }
 
-  /// A name beside a file that no other process uses.
+  /// Returns the path of a temporary file beside `file` that no other process uses.
   static Path temporary(Path file) {
     String random = UUID.randomUUID().toString().substring(0, 8);
     return file.resolveSibling(file.getFileName() + "." + random + ".incomplete");
   }
 
-  /// Writes a small file, which lasts when this returns.
+  /// Writes a small file, which is durable when this call returns.
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails, or is full
   void install(Path file, byte[] bytes) {
@@ -75,8 +77,8 @@ record HubDisk(FileCalls calls, boolean links) {
     }
   }
 
-  /// Publishes a file that is on the disk under a second name, with the permissions of a new file: the first name stays,
-  /// unless the file system gives a file only one.
+  /// Publishes a durable file under a second name, with the permissions of a new file. The first
+  /// name stays, unless the file system has no hard links.
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails
   void publish(Path whole, Path file) {
@@ -104,7 +106,8 @@ record HubDisk(FileCalls calls, boolean links) {
     }
   }
 
-  /// Makes a snapshot's file of a blob: a symbolic link; else a second name; else the blob itself, moved.
+  /// Makes a snapshot's file from a blob: a symbolic link if the file system has them, else a hard
+  /// link, else the blob itself, which is moved.
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails
   void link(Path blob, Path pointer) {

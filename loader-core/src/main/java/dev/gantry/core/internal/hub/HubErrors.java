@@ -9,13 +9,14 @@ import java.nio.channels.UnresolvedAddressException;
 import java.nio.file.Path;
 import java.util.Objects;
 
-/// Says in one line why the hub did not give what was asked for, and what to do.
+/// Makes exceptions that say in one line why the hub did not answer a request as wanted, and what
+/// the user can do.
 final class HubErrors {
   private HubErrors() {}
 
-  /// The failure that an answer stands for.
+  /// Returns the failure that an answer reports.
   ///
-  /// @param name of what was asked for
+  /// @param name the file, folder or repository that was asked for
   static TransferException of(
       String operation, HubName name, HubSettings settings, HttpResponse<?> answer) {
     int status = answer.statusCode();
@@ -76,7 +77,7 @@ final class HubErrors {
     return "set HF_TOKEN or write the token to " + settings.tokenFile();
   }
 
-  /// The hub did not answer.
+  /// Returns the failure for a hub that did not answer.
   static TransferException unreached(
       String operation, HubName name, HubSettings settings, IOException reason) {
     String why =
@@ -93,13 +94,14 @@ final class HubErrors {
         reason);
   }
 
-  /// The cache has another count of bytes than the hub: nothing that is there is removed by itself.
+  /// Returns the failure for a cached file whose size differs from the hub's. The message names
+  /// the file, since Gantry never removes a file of the cache by itself.
   static TransferException damaged(HubName name, Path pointer, long found, long right) {
     Path blob = pointer;
     try {
       blob = pointer.toRealPath();
     } catch (IOException _) {
-      // The pointer's own name says where to look.
+      // The message then names the pointer instead of the blob.
     }
     return failure(
         "open",
@@ -109,7 +111,7 @@ final class HubErrors {
             .formatted(blob, found, right));
   }
 
-  /// The hub may not be asked, and the cache lacks a file.
+  /// Returns the failure for a file that the cache lacks while the hub may not be asked.
   static TransferException offline(String operation, HubName name, HubSettings settings) {
     return failure(
         operation,
@@ -120,7 +122,7 @@ final class HubErrors {
             + " this where the hub is reached");
   }
 
-  /// An answer is not as the hub's should be.
+  /// Returns the failure for an answer that breaks the hub's rules.
   static TransferException wrong(String operation, HubName name, String what) {
     return failure(operation, name, 0, what + ": does HF_ENDPOINT name a hub?");
   }
@@ -129,7 +131,8 @@ final class HubErrors {
     return new TransferException(operation, name.toString(), new Failure.Remote(status, reason));
   }
 
-  /// Whether a failure says that the hub was reached and has no such revision or file.
+  /// Whether asking again is useless: the hub has no such revision or file, or the caller
+  /// cancelled.
   static boolean isFinal(TransferException e) {
     return e.isNotFound() || e.failure() instanceof Failure.Cancelled;
   }

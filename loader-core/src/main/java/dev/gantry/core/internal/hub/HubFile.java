@@ -5,12 +5,12 @@ import java.util.regex.Pattern;
 
 /// The hub's answer about a file.
 ///
-/// @param commit in which the file is
-/// @param state its bytes' name and number
+/// @param commit the commit that has the file
+/// @param state the ETag and the size of the file's bytes
 record HubFile(String commit, HubVersion state) {
   private static final Pattern ETAG = Pattern.compile("[0-9A-Za-z_-][0-9A-Za-z._-]{0,127}");
 
-  /// Whether a text names bytes, and may be the name of their file.
+  /// Whether a text is an ETag that can safely be a file name.
   static boolean isEtag(String text) {
     return ETAG.matcher(text).matches();
   }

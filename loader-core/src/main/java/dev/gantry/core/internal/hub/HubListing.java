@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The files of a commit at which a revision is now.
+/// The files of the commit that a revision is now.
 ///
 /// @param name the repository at that commit
 record HubListing(HubName name, List<String> paths) {
@@ -57,7 +57,7 @@ record HubListing(HubName name, List<String> paths) {
             .orElseGet(() -> cached(cache.snapshot(at), name, settings)));
   }
 
-  /// The files of a snapshot that are in the cache.
+  /// Returns the files of a snapshot that are in the cache.
   private static List<String> cached(Path snapshot, HubName name, HubSettings settings) {
     try (Stream<Path> files = Files.walk(snapshot)) {
       return files

@@ -10,21 +10,22 @@ import java.util.function.Supplier;
 
 /// The lock of a blob, which Python's `huggingface_hub` takes while it fetches the bytes.
 ///
-/// Processes of Gantry that fill one incomplete file share the lock. The cache is right without it: whoever does not
-/// get it in time fetches the bytes anew.
+/// Processes of Gantry that fill one incomplete file share the lock. The cache stays correct
+/// without the lock: a process that does not get it in time downloads the bytes again.
 record HubLock(FileCalls calls, int descriptor) implements AutoCloseable {
   private static final int MODE = 0664;
   private static final long PAUSE_NANOS = 50_000_000;
 
-  /// How long another process may bring nothing before this one waits no more.
+  /// How long this process waits for another process that makes no progress.
   private static final long PATIENCE_NANOS = 15_000_000_000L;
 
-  /// Takes a lock, and waits for another process for as long as that makes progress.
+  /// Takes a lock, and waits for another process that has the lock for as long as that process
+  /// makes progress.
   ///
   /// @param kind [FileCalls#LOCK_SH] or [FileCalls#LOCK_EX]
-  /// @param progress changes while the other process goes on
-  /// @param enough whether there is nothing left to wait for
-  /// @return also if the lock was not free in time
+  /// @param progress gives a text that changes while the other process makes progress
+  /// @param enough says whether the wait can end early, since the blob is complete
+  /// @return a lock, which the process does not hold if it was not free in time
   static HubLock take(
       FileCalls calls, Path file, int kind, Supplier<String> progress, BooleanSupplier enough) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | calls.noFollowFlag();

@@ -17,8 +17,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// A place on the hub: a repository, or a file or folder in it, as `hf://[datasets/|spaces/]OWNER/NAME[@REVISION][/PATH]`
-/// names it.
+/// Names a repository of the hub, or a file or folder in it, as
+/// `hf://[datasets/|spaces/]OWNER/NAME[@REVISION][/PATH]` does.
 ///
 /// @param repository owner and name, such as `google-bert/bert-base-uncased`
 /// @param revision a branch, a tag or a commit
@@ -30,10 +30,10 @@ record HubName(Kind kind, String repository, String revision, String path) {
     DATASET("datasets", "datasets/"),
     SPACE("spaces", "spaces/");
 
-    /// The word in the hub's API, and in names of folders.
+    /// The word for this kind in the hub's API and in names of folders.
     final String plural;
 
-    /// The part of an address before the owner.
+    /// The part of an address before the repository's owner.
     final String prefix;
 
     Kind(String plural, String prefix) {
@@ -56,9 +56,10 @@ record HubName(Kind kind, String repository, String revision, String path) {
   private static final Pattern SPECIAL =
       Pattern.compile("(refs/(?:convert/[A-Za-z0-9_.-]+|pr/[0-9]+))(?:/(.*))?");
 
-  /// Reads a location.
+  /// Parses a location.
   ///
-  /// @throws MisuseException if it is none of the hub; the message names the form and the value
+  /// @throws MisuseException if the location does not name anything on the hub; the message names
+  ///     the form and the value
   static HubName of(Location location) {
     if (!(location instanceof Location.Remote(URI uri, _)) || uri.getRawAuthority() == null) {
       throw refusal(location, "must be " + FORM);
@@ -100,7 +101,8 @@ record HubName(Kind kind, String repository, String revision, String path) {
     return read;
   }
 
-  /// Checks what becomes part of names of files, so that these lie where they should.
+  /// Checks the parts that become parts of file names, so that the files lie within the cache's
+  /// folder.
   private void check(Location location) {
     for (String part : repository.split("/", -1)) {
       if (!PART.matcher(part).matches() || part.contains("--") || part.contains("..")) {
@@ -117,7 +119,8 @@ record HubName(Kind kind, String repository, String revision, String path) {
     }
   }
 
-  /// Whether a path leads below the folder in which it is resolved, under the rules of any system.
+  /// Whether a path leads below the folder in which it is resolved, by the rules of every
+  /// operating system.
   static boolean isSafe(String path) {
     return !path.isEmpty()
         && path.indexOf('\\') < 0
@@ -153,12 +156,12 @@ record HubName(Kind kind, String repository, String revision, String path) {
     return COMMIT.matcher(text).matches();
   }
 
-  /// The same place at a commit.
+  /// Returns this name with its revision replaced by a commit.
   HubName at(String commit) {
     return new HubName(kind, repository, commit, path);
   }
 
-  /// A file or folder of the same repository.
+  /// Returns the name of another file or folder of the same repository.
   HubName with(String other) {
     return new HubName(kind, repository, revision, other);
   }
@@ -174,22 +177,22 @@ record HubName(Kind kind, String repository, String revision, String path) {
     }
   }
 
-  /// The folder of a repository in the cache.
+  /// Returns the name of the repository's folder in the cache.
   String folder() {
     return kind.plural + "--" + repository.replace("/", "--");
   }
 
-  /// The path of a file's address behind the hub's.
+  /// Returns the path of the file's address, which follows the hub's address.
   String resolve() {
     return "/" + kind.prefix + repository + "/resolve/" + encoded(revision) + "/" + encodedPath();
   }
 
-  /// The path by which the hub says which commit a revision is.
+  /// Returns the API's path that tells which commit a revision is.
   String revisionApi() {
     return api("revision");
   }
 
-  /// The path by which the hub lists all files of a revision.
+  /// Returns the API's path that lists all files of a revision.
   String treeApi() {
     return api("tree") + "?recursive=true&expand=false";
   }

@@ -26,17 +26,17 @@ import org.slf4j.LoggerFactory;
 final class HubOpening {
   private static final Logger LOG = LoggerFactory.getLogger(HubOpening.class);
 
-  /// How much of a file is read at once that is fetched for others.
+  /// The size of one read when the whole file is fetched into the cache.
   private static final long PIECE_BYTES = 64L << 20;
 
   private final HubParts parts;
   private final HubName name;
   private final CachePolicy policy;
 
-  /// The file in the cache; it may not be there yet.
+  /// The path of the file in the cache, where it may not exist yet.
   private @Nullable Path pointer;
 
-  /// Why the disk did not take the file; null if it was not asked, or did.
+  /// Why the file could not be written to the disk; null if it was written, or no write was tried.
   private @Nullable TransferException refusal;
 
   HubOpening(HubParts parts, HubName name, CachePolicy policy) {
@@ -45,7 +45,8 @@ final class HubOpening {
     this.policy = policy;
   }
 
-  /// Opens the file: out of the cache if its commit is fixed, or the hub says that it has not changed.
+  /// Opens the file. If the revision is a commit, or the hub says that the file has not changed, a
+  /// cached file is used.
   StoredFile open() {
     Optional<Path> fixed = name.isFixed() ? cached(name) : Optional.empty();
     Optional<HubTree> tree = name.isFixed() ? parts.cache().tree(name) : Optional.empty();
@@ -92,7 +93,7 @@ final class HubOpening {
     return Optional.of(parts.cache().pointer(at)).filter(Files::isRegularFile);
   }
 
-  /// @param known what the hub says of the file, if that is known
+  /// @param known the file's state by the hub's answer, if there was one
   private StoredFile local(Path file, Optional<HubVersion> known) {
     pointer = file;
     HubVersion.Cached cached = new HubVersion.Cached(parts.calls(), file, policy, etag(file));
@@ -103,14 +104,14 @@ final class HubOpening {
     return cached;
   }
 
-  /// The name of the bytes of a snapshot's file: that of the blob to which it is a link.
+  /// Returns the ETag of a snapshot's file: the name of the blob to which the file is a link.
   private static String etag(Path pointer) {
     try {
       if (Files.isSymbolicLink(pointer)) {
         return Files.readSymbolicLink(pointer).getFileName().toString();
       }
     } catch (IOException _) {
-      // The file itself will say what is wrong with it.
+      // Opening the file will report the failure.
     }
     return pointer.toString();
   }
@@ -144,7 +145,8 @@ final class HubOpening {
           }
           if (!Files.exists(blob)) {
             if (!small) {
-              // Before the next look, so that no process publishes the blob without this link.
+              // This comes before the next check of the blob, so that no process publishes the
+              // blob without this link.
               parts.cache().expect(parts.cache().incomplete(at, state.etag()), file);
             } else if (!copied(at, state, blob)) {
               return bytes(at, state, lock::close);
@@ -172,7 +174,7 @@ final class HubOpening {
 
   /// Copies a small file to the cache.
   ///
-  /// @return whether the disk took it
+  /// @return whether the file was written to the disk
   private boolean copied(HubName at, HubVersion state, Path blob) {
     byte[] bytes = parts.client().bytes(at, state.size());
     if (bytes.length != state.size() || !state.matches(bytes)) {
@@ -191,7 +193,7 @@ final class HubOpening {
     return parts.blocks().open(at.location(), policy, () -> bytes(at, state, lock::close));
   }
 
-  /// @param whenClosed run when the file is closed
+  /// @param whenClosed an action to run when the file is closed
   private HubVersion.Coming bytes(HubName at, HubVersion state, Runnable whenClosed) {
     StoredFile bytes =
         parts
@@ -205,9 +207,9 @@ final class HubOpening {
     return new HubVersion.Coming(state, bytes, whenClosed);
   }
 
-  /// Brings all of the file to the cache.
+  /// Downloads the whole file to the cache.
   ///
-  /// @return the file in the cache
+  /// @return the path of the file in the cache
   Path fetch() {
     StoredFile opened = open();
     if (opened instanceof FileCache.Filling) {
@@ -230,7 +232,7 @@ final class HubOpening {
                             + " did not take the file; a warning in the log says why")));
   }
 
-  /// Reads all of a file, and waits until the cache has it.
+  /// Reads the whole file, and waits until the cache has published it.
   private void read(Location file, StoredFile coming) {
     CompletableFuture<Void> published;
     try (SourceFile source = new SourceFile(file, coming);

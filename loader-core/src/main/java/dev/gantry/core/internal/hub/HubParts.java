@@ -5,9 +5,9 @@ import dev.gantry.core.internal.cache.RemoteCache;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.natives.FileCalls;
 
-/// The parts of a store that are made when it is first used.
+/// The parts of a store that are made when the store is first used.
 ///
-/// @param smallBytes files up to this size come whole by one request
+/// @param smallBytes the size up to which one request downloads a file as a whole
 record HubParts(
     HubSettings settings,
     FileCalls calls,

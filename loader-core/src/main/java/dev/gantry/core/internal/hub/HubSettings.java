@@ -18,13 +18,13 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// The places of the hub and its cache, by the variables that Python's `huggingface_hub` reads; system properties of the same
-/// names come first.
+/// The hub's address, its cache's folder and the token, from the variables that Python's
+/// `huggingface_hub` reads. System properties of the same names take precedence.
 ///
 /// @param endpoint the hub's address, without a slash at its end
 /// @param cache the folder with the repositories' folders
-/// @param token empty if none is sent
-/// @param tokenFile where the token is looked for if no variable has it
+/// @param token the token to send with requests; empty for none
+/// @param tokenFile the file to read the token from if no variable has it
 /// @param offline whether the hub is never asked
 /// @param links whether snapshots are symbolic links to blobs
 record HubSettings(
@@ -39,7 +39,7 @@ record HubSettings(
 
   /// The settings of this process.
   ///
-  /// @throws MisuseException if `HF_ENDPOINT` is no address
+  /// @throws MisuseException if `HF_ENDPOINT` is not an address
   static HubSettings ofProcess() {
     return of(Variables::ofProcess);
   }
@@ -88,7 +88,7 @@ record HubSettings(
         return endpoint;
       }
     } catch (IllegalArgumentException _) {
-      // Refused below.
+      // The text is refused below.
     }
     throw new MisuseException(ENDPOINT + " must be an http or https address (was " + text + ")");
   }
@@ -114,7 +114,7 @@ record HubSettings(
     }
   }
 
-  /// Whether an address is the hub's: only to these the token is sent.
+  /// Whether an address is the hub's. The token is sent to no other address.
   boolean isHub(URI address) {
     return Redirects.isSameServer(endpoint, address);
   }

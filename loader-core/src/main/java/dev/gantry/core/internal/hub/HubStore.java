@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// they want, and write them to the cache; small files are downloaded whole. When all blocks are
 /// there, the cache has the file. Thread-safe.
 public final class HubStore implements Store {
-  /// Files up to this size come whole by one request.
+  /// The size up to which one request downloads a file as a whole.
   private static final long SMALL_BYTES = 4L << 20;
 
   private final Supplier<HubSettings> found;
@@ -35,7 +35,7 @@ public final class HubStore implements Store {
   private @Nullable Thread atExit;
   private boolean closed;
 
-  /// Is called by [java.util.ServiceLoader].
+  /// Makes the store for [java.util.ServiceLoader].
   public HubStore() {
     this(HubSettings::ofProcess, SMALL_BYTES, FileCalls.ofPlatform());
   }
@@ -48,7 +48,7 @@ public final class HubStore implements Store {
 
   /// Makes a store with other variables than the process's, for tests.
   ///
-  /// @param smallBytes the size up to which files come whole by one request
+  /// @param smallBytes the size up to which one request downloads a file as a whole
   static HubStore with(Map<String, String> environment, long smallBytes) {
     return with(environment, smallBytes, FileCalls.ofPlatform());
   }
@@ -83,7 +83,7 @@ public final class HubStore implements Store {
               blocks,
               smallBytes);
       parts = present;
-      // A program that ends just after a load still publishes what came.
+      // The hook lets a program that ends just after a load publish the complete blobs.
       atExit = new Thread(blocks::close, "gantry-hub-exit");
       Runtime.getRuntime().addShutdownHook(atExit);
     }
@@ -132,7 +132,7 @@ public final class HubStore implements Store {
         try {
           boolean _ = Runtime.getRuntime().removeShutdownHook(atExit);
         } catch (IllegalStateException _) {
-          // The process ends, and closes the cache itself.
+          // The process is ending, so the hook closes the cache.
         }
         atExit = null;
       }

@@ -24,12 +24,13 @@ record HubTree(List<Entry> files) {
 
   /// A file of a commit.
   ///
-  /// @param path with `/` between its parts
-  /// @param size of what git holds, in bytes: of a pointer if the file is in large file storage
-  /// @param oid git's hash
-  /// @param sha256 of a file in large file storage; null for others
-  /// @param largeSize its size; 0 for others
-  /// @param xet its name in the hub's newer storage; null if it is not there
+  /// @param path the file's path, with `/` between its parts
+  /// @param size the size in bytes of the file in git, which is a pointer if the file is in large
+  ///     file storage
+  /// @param oid git's hash of the file in git
+  /// @param sha256 the SHA-256 of a file in large file storage; null for other files
+  /// @param largeSize the size in bytes of a file in large file storage; 0 for other files
+  /// @param xet the file's name in the hub's newer storage (Xet); null if the file is not in it
   record Entry(
       String path,
       long size,
@@ -50,12 +51,12 @@ record HubTree(List<Entry> files) {
             .toList();
   }
 
-  /// The file of this path.
+  /// Returns the file with this path.
   Optional<Entry> file(String path) {
     return files.stream().filter(entry -> entry.path().equals(path)).findFirst();
   }
 
-  /// Reads the commit of the hub's answer about a revision; empty if it has none.
+  /// Reads the commit from the hub's answer about a revision; empty if the answer has none.
   static String sha(HubName name, String answer) {
     return parsed(
         name,
@@ -77,7 +78,7 @@ record HubTree(List<Entry> files) {
 
   /// Reads one page of the hub's list.
   ///
-  /// @param entries those of the pages before; gets the page's own
+  /// @param entries the entries of the pages before, to which this page's entries are added
   static void addPage(HubName name, String answer, List<Entry> entries) {
     List<Entry> _ =
         parsed(
@@ -104,9 +105,9 @@ record HubTree(List<Entry> files) {
             });
   }
 
-  /// Reads what [#text] wrote, or Python's library.
+  /// Parses the text that [#text] or Python's library wrote.
   ///
-  /// @throws IOException if it is not that, or of a newer format
+  /// @throws IOException if the text is not such a list, or has a newer format
   static HubTree read(String text) throws IOException {
     List<Entry> entries = new ArrayList<>();
     int format = 0;
@@ -138,7 +139,7 @@ record HubTree(List<Entry> files) {
     return new HubTree(entries);
   }
 
-  /// Writes the list as Python's library does.
+  /// Returns the list as the text that Python's library writes.
   String text() throws IOException {
     StringWriter text = new StringWriter();
     try (JsonGenerator json = JSON.createGenerator(text)) {
@@ -175,7 +176,8 @@ record HubTree(List<Entry> files) {
         values.get(xet));
   }
 
-  /// Reads the rest of an object: its values, and those of objects in it, by names with dots.
+  /// Reads the remaining fields of an object into `values`. A field of an inner object gets a name
+  /// with dots.
   private static void flatten(JsonParser json, String before, Map<String, String> values)
       throws IOException {
     while (json.nextToken() == JsonToken.FIELD_NAME) {

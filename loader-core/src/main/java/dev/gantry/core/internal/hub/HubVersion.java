@@ -15,12 +15,12 @@ import java.util.regex.Pattern;
 
 /// The state of a file of the hub: the same whether its bytes come from the hub or from the cache.
 ///
-/// @param etag the hub's name of the bytes: their SHA-256, or git's hash
+/// @param etag the hub's name for the bytes: their SHA-256, or git's hash
 record HubVersion(String etag, long size) {
   private static final Pattern GIT = Pattern.compile("[0-9a-f]{40}");
   private static final Pattern LARGE = Pattern.compile("[0-9a-f]{64}");
 
-  /// Whether these are the bytes of this name; yes for names that say nothing about bytes.
+  /// Whether `bytes` have the hash that the ETag states; true for an ETag that is not a hash.
   boolean matches(byte[] bytes) {
     if (!GIT.matcher(etag).matches() && !LARGE.matcher(etag).matches()) {
       return true;
@@ -41,7 +41,7 @@ record HubVersion(String etag, long size) {
   static final class Cached extends PosixFile {
     private final HubVersion version;
 
-    /// @param etag the name of the bytes
+    /// @param etag the hub's name for the bytes
     Cached(FileCalls calls, Path file, CachePolicy policy, String etag) {
       super(calls, file, policy);
       version = new HubVersion(etag, size());
@@ -55,8 +55,8 @@ record HubVersion(String etag, long size) {
 
   /// A file whose bytes come from the hub.
   ///
-  /// @param bytes closed with this
-  /// @param whenClosed run when this is closed
+  /// @param bytes the source of the bytes, which is closed with this file
+  /// @param whenClosed an action to run when this file is closed
   record Coming(HubVersion state, StoredFile bytes, Runnable whenClosed) implements StoredFile {
     @Override
     public long size() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Files of the Hugging Face hub: `hf://OWNER/NAME`. They are kept in the cache folder that Python's `huggingface_hub`
-/// uses, too: see `docs/hub.md`.
+/// Files of the Hugging Face hub: `hf://OWNER/NAME`. Downloaded files are kept in the cache folder
+/// of Python's `huggingface_hub`: see `docs/hub.md`.
 @NullMarked
 package dev.gantry.core.internal.hub;
 
