@@ -18,15 +18,15 @@ import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// The layouts of floating-point codes, and of integers of eight bits, with scales: FP8 and INT8 of any scales, MX formats,
-/// NVFP4. Sources: OCP Microscaling Formats 1.0; DeepSeek-V3 `inference/kernel.py`; compressed-tensors; ModelOpt
-/// `nvfp4_tensor.py`; gpt-oss `weights.py`.
+/// The layouts of floating-point codes and of 8-bit integers with scales: FP8 and INT8 with any
+/// scales, the MX formats, and NVFP4. Sources: OCP Microscaling Formats 1.0; DeepSeek-V3
+/// `inference/kernel.py`; compressed-tensors; ModelOpt `nvfp4_tensor.py`; gpt-oss `weights.py`.
 final class FloatLayouts {
-  /// The dtypes of codes of eight bits.
+  /// The dtypes of 8-bit codes.
   static final Set<DType> CODES =
       Set.of(DType.F8_E4M3, DType.F8_E5M2, DType.F8_E4M3FNUZ, DType.F8_E5M2FNUZ, DType.I8);
 
-  /// The dtypes in which powers of two are stored as scales.
+  /// The dtypes of scales that are stored as the exponents of powers of two.
   private static final Set<DType> POWERS = Set.of(DType.U8, DType.F8_E8M0);
 
   private static final Set<DType> PAIRS = Set.of(DType.U8, DType.I8);
@@ -43,10 +43,11 @@ final class FloatLayouts {
 
   private FloatLayouts() {}
 
-  /// Codes of eight bits, times a scale of their tensor, row, column or block; bytes of scales are powers of two.
+  /// Makes a tensor of 8-bit codes, each times the scale of its tensor, row, column or block.
+  /// Scales that are bytes are exponents of powers of two.
   ///
-  /// @param zero zero points of the shape of the scales, or null
-  /// @param block the size of a block, if the configuration says it
+  /// @param zero the zero points, in the shape of the scales, or null
+  /// @param block the size of a block, or null if the configuration does not state it
   static StoredTensor scaled(
       Layout layout,
       StoredTensor scales,
@@ -93,7 +94,7 @@ final class FloatLayouts {
     }
   }
 
-  /// Codes of eight bits without scales.
+  /// Makes a tensor of 8-bit codes without scales.
   static StoredTensor unscaled(StoredTensor codes) {
     TensorShape shape = codes.shape();
     int rank = shape.rank();
@@ -136,7 +137,8 @@ final class FloatLayouts {
     return indexes;
   }
 
-  /// Pairs of E2M1 codes, low half first, with a power of two for each 32 columns.
+  /// Makes a tensor of pairs of E2M1 codes, the low half of a byte first, with a power of two for
+  /// each 32 columns.
   static StoredTensor mxfp4(Layout layout, StoredTensor scales) {
     StoredTensor codes = layout.codes();
     long rows = pairs(layout, scales, POWERS, MX_GROUP);
@@ -147,10 +149,11 @@ final class FloatLayouts {
     return layout.tensor("mxfp4", value.times(power), rows, columns);
   }
 
-  /// Pairs of E2M1 codes with an FP8 scale for each 16 columns, and one F32 number for all.
+  /// Makes a tensor of pairs of E2M1 codes, with an FP8 scale for each 16 columns and one F32
+  /// number for the whole tensor.
   ///
-  /// @param divides whether the F32 number divides the scales, as compressed-tensors has it, rather than multiplies them,
-  ///     as ModelOpt has it
+  /// @param divides whether the F32 number divides the scales, as in compressed-tensors; if
+  ///     false, it multiplies them, as in ModelOpt
   static StoredTensor nvfp4(
       Layout layout, StoredTensor scales, StoredTensor global, boolean divides) {
     StoredTensor codes = layout.codes();
@@ -172,7 +175,7 @@ final class FloatLayouts {
         "nvfp4", value.times(divides ? local.over(one) : local.times(one)), rows, columns);
   }
 
-  /// Checks a matrix of pairs and its scales, and returns its rows.
+  /// Checks a matrix of pairs and its scales, and returns the number of the matrix's rows.
   private static long pairs(Layout layout, StoredTensor scales, Set<DType> dtypes, int group) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, PAIRS);
@@ -190,8 +193,8 @@ final class FloatLayouts {
     return E2M1.at(Layout.packed(4, COLUMN, at -> Formula.load(code, 1, Formula.of(0), ROW, at)));
   }
 
-  /// Experts' matrices of gpt-oss: `_blocks` has 16 bytes for each 32 inputs of an output. The tensor has inputs as
-  /// rows, as transformers holds it.
+  /// Makes the tensor of gpt-oss's expert matrices: `_blocks` has 16 bytes for each 32 inputs of
+  /// an output. The tensor's rows are the inputs, as in transformers.
   static StoredTensor experts(Layout layout, StoredTensor scales) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, Set.of(DType.U8));
@@ -226,7 +229,8 @@ final class FloatLayouts {
         "mxfp4", value.times(power), experts, Math.multiplyExact(groups, MX_GROUP), outputs);
   }
 
-  /// Integers of eight bits of bitsandbytes, with the largest absolute value of each row, which 127 stands for.
+  /// Makes a tensor of bitsandbytes' 8-bit integers. The code 127 stands for the largest absolute
+  /// value of the row.
   static StoredTensor rowMaxima(Layout layout, StoredTensor maxima) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, Set.of(DType.I8));
@@ -243,7 +247,7 @@ final class FloatLayouts {
     return layout.tensor("int8", value, rows, codes.shape().dimension(1));
   }
 
-  /// Finds the scales of codes of eight bits by their names.
+  /// Finds the scales of a tensor of 8-bit codes by their names.
   static Optional<StoredTensor> scalesOf(Layout layout, String tensor) {
     return layout
         .find(tensor + "_scale_inv")

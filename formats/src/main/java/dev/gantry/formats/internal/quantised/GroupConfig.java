@@ -6,10 +6,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// The configuration of one module, in files that configure their modules differently.
+/// The configuration of one module, for configurations that treat their modules differently.
 ///
 /// @param format the layout's name
-/// @param weights the layout's numbers
+/// @param weights the layout's settings, such as its number of bits
 record GroupConfig(String format, JsonTree weights) {
   /// Finds the group of compressed-tensors whose targets name the module, or its class `Linear`.
   static GroupConfig ofCompressed(JsonTree config, String module, NamePatterns patterns) {
@@ -40,7 +40,8 @@ record GroupConfig(String format, JsonTree weights) {
     return new GroupConfig(group.text("format").orElse(format), group.object("weights"));
   }
 
-  /// Returns the configuration of GPTQ, with what `dynamic` changes for modules whose names match; the first match counts.
+  /// Returns the GPTQ configuration of a module. It includes the changes that the first entry of
+  /// `dynamic` whose pattern matches the module's name makes.
   static JsonTree ofGptq(JsonTree config, String module, NamePatterns patterns) {
     for (Map.Entry<String, Object> entry : config.object("dynamic").members().entrySet()) {
       patterns.count(1);

@@ -13,20 +13,21 @@ import java.nio.ByteBuffer;
 import java.util.Optional;
 import java.util.Set;
 
-/// The layouts of integers of a few bits in words of 32, with a scale and a zero point for each group of inputs: AWQ,
-/// GPTQ and compressed-tensors. A value is (code - zero point) * scale. Sources: AutoAWQ
-/// `awq/utils/packing_utils.py`, AutoGPTQ `qlinear_cuda.py`, GPTQModel, compressed-tensors `pack_quantized`.
+/// The layouts of integers of a few bits that are packed in 32-bit words, with a scale and a zero
+/// point for each group of inputs: AWQ, GPTQ and compressed-tensors. A value is (code - zero
+/// point) * scale. Sources: AutoAWQ `awq/utils/packing_utils.py`, AutoGPTQ `qlinear_cuda.py`,
+/// GPTQModel, compressed-tensors `pack_quantized`.
 final class IntegerLayouts {
   private static final int WORD_BITS = Integer.SIZE;
   private static final Set<DType> WORDS = Set.of(DType.I32);
   private static final int AWQ_BITS = 4;
 
-  /// The place of each of eight outputs in a word of AWQ.
+  /// The position of each of eight outputs in a word of AWQ.
   private static final Formula.Table AWQ_ORDER = Formula.Table.of(0, 4, 1, 5, 2, 6, 3, 7);
 
   private IntegerLayouts() {}
 
-  /// `qweight` has inputs as rows, and words of eight outputs.
+  /// Makes an AWQ tensor. The rows of `qweight` are inputs; each word holds eight outputs.
   static StoredTensor awq(Layout layout, String module, JsonTree config) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, WORDS);
@@ -73,7 +74,8 @@ final class IntegerLayouts {
         "awq", value.real().times(Formula.real(scale, scales.dtype(), of.index(), ROW)), out, in);
   }
 
-  /// `qweight` has words along the inputs, and outputs as columns; `g_idx` says the group of each input.
+  /// Makes a GPTQ tensor. The words of `qweight` lie along the inputs, its columns are outputs,
+  /// and `g_idx` has the group of each input.
   static StoredTensor gptq(Layout layout, String module, JsonTree config) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, WORDS);
@@ -108,7 +110,7 @@ final class IntegerLayouts {
     int zero = layout.add(zeros, of.axis(), Axis.packed(ROW, bits, WORD_BITS));
     int scale = layout.add(scales, of.axis(), Axis.of(ROW));
     Formula point = packed(bits, ROW, zero, of.index());
-    // The first version of the format stores a zero point less 1.
+    // The first version of the format stores each zero point minus 1.
     Formula value =
         Layout.packed(bits, COLUMN, at -> wordColumn(code, at))
             .minus(format.equals("gptq") ? point.plus(1) : point);
@@ -116,7 +118,8 @@ final class IntegerLayouts {
         "gptq", value.real().times(Formula.real(scale, scales.dtype(), of.index(), ROW)), out, in);
   }
 
-  /// `weight_packed` has words along the inputs, and outputs as rows; zero points are packed along the outputs.
+  /// Makes a tensor of compressed-tensors. The words of `weight_packed` lie along the inputs, and
+  /// its rows are outputs; zero points are packed along the outputs.
   static StoredTensor compressed(Layout layout, String weight, JsonTree weights) {
     StoredTensor codes = layout.codes();
     layout.requireDtype(codes, WORDS);
@@ -173,7 +176,7 @@ final class IntegerLayouts {
     return layout.tensor("pack-quantized", value.real().times(factor), out, in);
   }
 
-  /// Says which group an input is of.
+  /// Says to which group an input belongs.
   ///
   /// @param axis how the groups of scales and zero points are indexed
   private record Groups(Formula index, Axis axis) {
@@ -207,7 +210,8 @@ final class IntegerLayouts {
         return plain;
       }
       int input = layout.add(given, Axis.of(COLUMN));
-      // The file may change after this check: no index may lead out of the scales.
+      // The file may change after the check, so the formula itself keeps each index within the
+      // scales.
       Formula index =
           Formula.load(input, Integer.BYTES, Formula.of(0), COLUMN)
               .atMost(layout.parameter(groups - 1));
@@ -215,12 +219,12 @@ final class IntegerLayouts {
     }
   }
 
-  /// Loads a code from a line of words.
+  /// Loads a code from a row of words.
   private static Formula packed(int bits, Formula place, int input, Formula line) {
     return Layout.packed(bits, place, at -> Formula.load(input, 1, at, line));
   }
 
-  /// Loads a byte from words that follow each other in a column of outputs.
+  /// Loads a byte of the words in an output's column.
   private static Formula wordColumn(int input, Formula at) {
     return Formula.load(input, 1, at.modulo(4), at.dividedBy(4), ROW);
   }
@@ -233,7 +237,7 @@ final class IntegerLayouts {
     return (int) bits;
   }
 
-  /// Returns the size of a group: all inputs if the configuration says -1, or nothing.
+  /// Returns the size of a group. If the configuration says -1 or nothing, a group is all inputs.
   private static long group(Layout layout, long in, Optional<Long> configured) {
     long size = configured.orElse(-1L);
     layout.require(size == -1 || size > 0, "wrong-group-size", "group_size is " + size);

@@ -22,13 +22,13 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 
-/// One quantised tensor while its layout is put together: the stored tensors that it is made of, by their names, and
-/// the formula's inputs. Not thread-safe.
+/// Builds the layout of one quantised tensor: it finds the stored tensors by their names, and
+/// collects the formula's inputs and parameters. Not thread-safe.
 final class Layout {
-  /// The dtypes that scales have.
+  /// The dtypes that scales may have.
   static final Set<DType> SCALES = Set.of(DType.F32, DType.BF16, DType.F16);
 
-  /// The longest tensor of indexes or notes that is read while a layout is put together.
+  /// The largest tensor of indexes or notes that is read while a layout is built, in bytes.
   private static final long MAX_READ_BYTES = 64 << 20;
 
   private final Session session;
@@ -41,7 +41,7 @@ final class Layout {
 
   /// @param codes the tensor by which the quantised tensor was found
   /// @param name the quantised tensor's name
-  /// @param used gets the names of the stored tensors that are taken
+  /// @param used receives the names of the stored tensors that the layout uses
   Layout(
       Session session,
       Map<String, StoredTensor> tensors,
@@ -83,7 +83,7 @@ final class Layout {
     return scales;
   }
 
-  /// Requires a tensor's dtype to be one of some.
+  /// Requires a tensor's dtype to be among the given ones.
   void requireDtype(StoredTensor tensor, Set<DType> some) {
     if (!some.contains(tensor.dtype())) {
       throw malformed(
@@ -94,9 +94,9 @@ final class Layout {
     }
   }
 
-  /// Requires a tensor's shape, which those of others decide.
+  /// Requires a tensor to have the shape that other tensors imply.
   ///
-  /// @param why says what decides
+  /// @param why says in the error what implies the shape
   void requireShape(StoredTensor tensor, String why, long... dimensions) {
     TensorShape wanted = TensorShape.of(dimensions);
     if (!tensor.shape().equals(wanted)) {
@@ -131,7 +131,7 @@ final class Layout {
     return inputs.size() - 1;
   }
 
-  /// Adds an input with its bytes seen in another shape.
+  /// Adds an input whose bytes are interpreted with another dtype and shape.
   int add(StoredTensor tensor, DType dtype, TensorShape shape, QuantisedInput.Axis... axes) {
     return add(new StoredTensor(tensor.name(), dtype, shape, tensor.extent()), axes);
   }
@@ -142,7 +142,8 @@ final class Layout {
     return new Formula.Parameter(parameters.size() - 1);
   }
 
-  /// Returns a number of a few bits from a stream of bytes, from the lowest bit of each on.
+  /// Returns a number of a few bits from a stream of bytes, in which numbers are packed from each
+  /// byte's lowest bit on.
   ///
   /// @param bits 1 to 8
   /// @param byteAt loads a byte by its index in the stream

@@ -6,25 +6,27 @@ import dev.gantry.core.MalformedFileException;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
-/// Matches the names of modules with the patterns of a configuration. A pattern may be one whose match never ends, and
-/// there may be many, so all matches together have a bound. Not thread-safe.
+/// Matches the names of modules with the patterns of a configuration. A hostile pattern could
+/// match almost without end, so all matches together have a bound. Not thread-safe.
 final class NamePatterns {
   private static final int MAX_PATTERN = 1000;
 
-  /// The most characters that all matches look at; each pattern's own count whenever it is used.
+  /// The most characters that all matches may read. Each use of a pattern also counts the
+  /// pattern's own characters.
   private static final long MAX_STEPS = 400_000_000;
 
   private final Location location;
   private long steps;
 
-  /// @param location the configuration, which faults name
+  /// @param location the configuration, which errors name
   NamePatterns(Location location) {
     this.location = location;
   }
 
-  /// Whether a name begins as a pattern says.
+  /// Whether the start of a name matches a pattern.
   ///
-  /// @throws MalformedFileException if the pattern is none, or the bound is reached
+  /// @throws MalformedFileException if the pattern is no regular expression, or the bound is
+  ///     reached
   boolean matches(String pattern, String name) {
     if (pattern.length() > MAX_PATTERN) {
       throw malformed(pattern.substring(0, MAX_PATTERN) + "…", "is too long");
@@ -45,7 +47,7 @@ final class NamePatterns {
         location, 0, "bad-pattern", "the pattern '" + pattern + "' of modules' names " + why);
   }
 
-  /// Counts steps of a search among modules' names.
+  /// Counts further steps of a search among modules' names.
   ///
   /// @throws MalformedFileException if the bound is reached
   void count(int more) {
@@ -56,7 +58,7 @@ final class NamePatterns {
     }
   }
 
-  /// A text that ends a match which takes too long.
+  /// A text that counts each character read, so that a match that takes too long fails.
   private final class Counted implements CharSequence {
     private final String text;
 

@@ -13,9 +13,10 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 import java.util.Set;
 
-/// The layout of bitsandbytes' NF4 and FP4: codes of four bits, high half first, which name an entry of a table, times the
-/// largest absolute value of their block. Blocks run on from row to row. The maxima may be codes themselves. Source:
-/// bitsandbytes `functional.py`.
+/// The layout of bitsandbytes' NF4 and FP4. A value is the table entry that a 4-bit code names,
+/// times the largest absolute value of the code's block. The high half of a byte is the first
+/// code. A block may continue in the next row. The blocks' maxima may be quantised themselves.
+/// Source: bitsandbytes `functional.py`.
 final class NormalFloatLayout {
   private NormalFloatLayout() {}
 
@@ -39,7 +40,7 @@ final class NormalFloatLayout {
     layout.require(
         elements <= Integer.MAX_VALUE, "too-large", "'" + state + "' says the shape " + shape);
     long bytes = Math.ceilDiv(elements, 2);
-    // Storage in elements of two bytes may have a byte more.
+    // Codes that are stored in elements of several bytes may be padded to a whole element.
     long stored = codes.bytes();
     layout.require(
         stored >= bytes && stored - bytes < codes.dtype().alignmentBytes(),
@@ -78,7 +79,7 @@ final class NormalFloatLayout {
 
   /// Returns the largest absolute value of a block.
   ///
-  /// @param number of the block
+  /// @param the block's number
   /// @param ofRow how many blocks a row has, or 0 if blocks run across rows
   private static Formula maximum(
       Layout layout, String weight, JsonTree notes, Formula number, long blocks, long ofRow) {

@@ -27,7 +27,8 @@ import org.jspecify.annotations.Nullable;
 public final class QuantisedWeights {
   private static final String CONFIGURATION = "config.json";
 
-  /// The endings of names of tensors that quantised computations need, and weights do not.
+  /// The name endings of stored tensors on which a weight's values do not depend, such as the
+  /// scales of activations.
   private static final List<String> OF_ACTIVATIONS =
       List.of(
           ".input_scale",
@@ -54,11 +55,12 @@ public final class QuantisedWeights {
     this.method = config.text("quant_method").orElse("");
   }
 
-  /// Returns the tensors under the names and shapes that the model has them: quantised ones have an
-  /// [dev.gantry.formats.spi.Encoding.Quantised], and their inputs and the scales of activations are left out.
+  /// Returns the tensors with the names and shapes that the model uses. Quantised tensors have an
+  /// [dev.gantry.formats.spi.Encoding.Quantised]; their inputs and the scales of activations are
+  /// left out.
   ///
-  /// @throws MalformedFileException if a configuration is damaged or says a method that is not known, or stored tensors do
-  ///     not fit together
+  /// @throws MalformedFileException if a configuration is damaged or names an unknown method, or
+  ///     stored tensors do not fit together
   public static SequencedMap<String, StoredTensor> tensors(
       Session session, WeightsCatalogue catalogue) {
     if (!catalogue.quantised().isEmpty()) {
@@ -92,7 +94,7 @@ public final class QuantisedWeights {
     try {
       file = FileBytes.open(session, location);
     } catch (TransferException failed) {
-      // S3 answers 403 for what is missing, if the caller may not list the bucket.
+      // S3 answers 403 for a missing file if the caller may not list the bucket.
       boolean forbidden =
           failed.failure() instanceof Failure.Remote(int status, _) && status == 403;
       if (failed.isNotFound() || forbidden) {
@@ -125,7 +127,8 @@ public final class QuantisedWeights {
     return Collections.unmodifiableSequencedMap(all);
   }
 
-  /// Whether a tensor that is no part of a quantised one has its name.
+  /// Whether a stored tensor that is not part of a quantised tensor has the same name as this
+  /// quantised tensor.
   private boolean isOther(StoredTensor made) {
     return stored.containsKey(made.name()) && !used.contains(made.name());
   }
@@ -138,7 +141,8 @@ public final class QuantisedWeights {
     return new MalformedFileException(location, 0, kind, detail);
   }
 
-  /// Refuses a stored tensor that looks like a part of a quantised one which was not found.
+  /// Refuses a stored tensor that looks like a part of a quantised tensor, if that quantised
+  /// tensor was not found.
   private void requireNotLeft(StoredTensor tensor) {
     String name = tensor.name();
     boolean packed =
@@ -158,7 +162,7 @@ public final class QuantisedWeights {
     }
   }
 
-  /// Does what [#layout] does, and refuses sizes with which it cannot count.
+  /// Calls [#layout], and refuses sizes whose arithmetic overflows.
   private Optional<StoredTensor> counted(StoredTensor codes) {
     try {
       return layout(codes);
@@ -172,7 +176,7 @@ public final class QuantisedWeights {
     }
   }
 
-  /// Puts together the quantised tensor that is found by this stored one.
+  /// Builds the quantised tensor that this stored tensor belongs to; empty if it belongs to none.
   private Optional<StoredTensor> layout(StoredTensor codes) {
     String name = codes.name();
     return switch (method) {
@@ -287,7 +291,7 @@ public final class QuantisedWeights {
     });
   }
 
-  /// Codes of eight bits with scales, and DeepSeek's experts of four bits.
+  /// Builds a tensor of 8-bit codes with scales, or one of DeepSeek's experts of 4-bit codes.
   private Optional<StoredTensor> eightBits(StoredTensor codes, String name) {
     if (!FloatLayouts.CODES.contains(codes.dtype())) {
       return Optional.empty();

@@ -10,12 +10,12 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Finds out from the shapes of a tensor and of its scales which element has which scale.
+/// Infers from the shapes of a tensor and of its scales which element has which scale.
 public final class ScaleShapes {
   private static final int SMALLEST_GUESS = 16;
   private static final int LARGEST_GUESS = 256;
 
-  /// The size of the blocks that have one scale each, as a model's configuration states it.
+  /// The size of a block, which has one scale, as a model's configuration states it.
   public record Block(long rows, long columns) {
     public Block {
       MisuseException.requireRange("rows of a block", rows, 1, Long.MAX_VALUE);
@@ -27,7 +27,7 @@ public final class ScaleShapes {
   public sealed interface Fit {
     /// @param rowAxis as in [dev.gantry.formats.spi.Encoding.Quantised]
     /// @param view the shape in which the scales are indexed
-    /// @param axes how each axis of that shape is indexed
+    /// @param axes how the formula indexes each axis of that shape
     record Found(int rowAxis, TensorShape view, List<QuantisedInput.Axis> axes) implements Fit {}
 
     /// @param reason why the scales do not fit the tensor, or why the size of their blocks is unknown
@@ -36,7 +36,8 @@ public final class ScaleShapes {
 
   private ScaleShapes() {}
 
-  /// Finds out which element has which scale. The first of these that the shapes fit is the answer:
+  /// Infers which element has which scale. The result is the first rule in this list that the
+  /// shapes fit:
   ///
   /// 1. one scale for all elements
   /// 2. a scale for each index of the first axes: `[R]` or `[R, 1]` for rows, `[E, 1, 1]` for matrices, `[O]`
