@@ -18,11 +18,13 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// A [TextEmbedder] as LangChain4j's `EmbeddingModel`. Thread-safe until it is closed, as the embedder is.
+/// A [TextEmbedder] as LangChain4j's `EmbeddingModel`. Thread-safe until it is closed, like the
+/// embedder.
 ///
-/// All texts of a request go to the device together. A request of type `QUERY` takes the folder's prompt `query`, one of type
-/// `DOCUMENT` the first of `document`, `passage` and `corpus` that the folder has; without these, and without a type, it is
-/// the embedder's own.
+/// All texts of a request are embedded in one call. A request of type `QUERY` uses the folder's
+/// prompt `query`. A request of type `DOCUMENT` uses the first of the prompts `document`,
+/// `passage` and `corpus` that the folder has. If the folder has no such prompt, or the request no
+/// type, the embedder's own prompt is used.
 public final class GantryEmbeddingModel implements EmbeddingModel, AutoCloseable {
   private static final List<String> OF_DOCUMENTS = List.of("document", "passage", "corpus");
 
@@ -34,14 +36,14 @@ public final class GantryEmbeddingModel implements EmbeddingModel, AutoCloseable
     this.dimension = embedder.dimension();
   }
 
-  /// Loads a folder of the hub, with the defaults of [dev.gantry.models.TextOptions].
+  /// Loads a folder of the hub with the defaults of [dev.gantry.models.TextOptions].
   ///
   /// @throws dev.gantry.core.GantryException as [HubModel#embedder()]
   public static GantryEmbeddingModel of(Path folder) {
     return of(HubModel.of(folder).embedder());
   }
 
-  /// @param embedder is closed with the model
+  /// @param embedder the embedder; closing the model closes it
   public static GantryEmbeddingModel of(TextEmbedder embedder) {
     return new GantryEmbeddingModel(MisuseException.requireGiven("embedder", embedder));
   }
@@ -76,7 +78,7 @@ public final class GantryEmbeddingModel implements EmbeddingModel, AutoCloseable
     return dimension;
   }
 
-  /// Frees the model's memory.
+  /// Closes the embedder, which frees its memory.
   @Override
   public void close() {
     embedder.close();

@@ -11,7 +11,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A [TextScorer] as LangChain4j's `ScoringModel`. Thread-safe until it is closed, as the scorer is.
+/// A [TextScorer] as LangChain4j's `ScoringModel`. Thread-safe until it is closed, like the
+/// scorer.
 public final class GantryScoringModel implements ScoringModel, AutoCloseable {
   private final TextScorer scorer;
 
@@ -19,14 +20,14 @@ public final class GantryScoringModel implements ScoringModel, AutoCloseable {
     this.scorer = scorer;
   }
 
-  /// Loads a folder of the hub, with the defaults of [dev.gantry.models.TextOptions].
+  /// Loads a folder of the hub with the defaults of [dev.gantry.models.TextOptions].
   ///
   /// @throws dev.gantry.core.GantryException as [HubModel#scorer()]
   public static GantryScoringModel of(Path folder) {
     return of(HubModel.of(folder).scorer());
   }
 
-  /// @param scorer is closed with the model
+  /// @param scorer the scorer; closing the model closes it
   public static GantryScoringModel of(TextScorer scorer) {
     return new GantryScoringModel(MisuseException.requireGiven("scorer", scorer));
   }
@@ -40,7 +41,7 @@ public final class GantryScoringModel implements ScoringModel, AutoCloseable {
     return Response.from(scores);
   }
 
-  /// Frees the model's memory.
+  /// Closes the scorer, which frees its memory.
   @Override
   public void close() {
     scorer.close();

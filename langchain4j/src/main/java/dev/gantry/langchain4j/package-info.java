@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Models of LangChain4j from folders of the hub.
+/// LangChain4j models from folders of the hub.
 @NullMarked
 package dev.gantry.langchain4j;
 

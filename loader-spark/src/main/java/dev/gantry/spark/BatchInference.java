@@ -21,11 +21,11 @@ import org.jspecify.annotations.Nullable;
 
 /// Computes a model's answers for the rows of a DataFrame, on Spark's executors.
 ///
-/// Each executor loads the model once for each of its GPUs: all tasks that run there at the same time, or
-/// within a minute of each other, share it. A task goes through its partition batch by batch, so it holds
-/// one batch in memory. Thread-safe.
+/// Each executor loads the model once for each of its GPUs. All tasks that run on a GPU at the
+/// same time, or within a minute of each other, share the model. A task processes its partition
+/// batch by batch, and holds one batch in memory. Thread-safe.
 public final class BatchInference implements AutoCloseable {
-  /// The default number of rows of a batch.
+  /// The default number of rows in a batch.
   public static final int USUAL_BATCH_SIZE = 32;
 
   private static final int MAX_BATCH_SIZE = 1 << 16;
@@ -40,33 +40,34 @@ public final class BatchInference implements AutoCloseable {
     return new Builder();
   }
 
-  /// Adds the answers' columns behind those of the rows. Spark computes them lazily, when an action needs
-  /// them.
+  /// Appends the columns of the answers to those of the rows. Spark computes them lazily, when an
+  /// action needs them.
   ///
-  /// @throws MisuseException if an input column is missing or holds no numbers, or an output column exists
-  ///     already
+  /// @throws MisuseException if an input column is missing or holds no numbers, or if an output
+  ///     column already exists
   public Dataset<Row> run(Dataset<Row> rows) {
     StructType answered = plan.answered(rows.schema());
     return rows.mapPartitions(plan.of(rows.schema()), Encoders.row(answered));
   }
 
-  /// Frees the model in this JVM at once; an executor frees it a minute after its last task. This matters
-  /// where the driver is the executor. A later [#run] loads the model again.
+  /// Frees the model in this JVM at once; without this call it is freed a minute after its last
+  /// task. The call has an effect only if the driver is also the executor. A later [#run] loads
+  /// the model again.
   @Override
   public void close() {
     LoadedModels.free(plan.id());
   }
 
-  /// Loads a model, on an executor.
+  /// Loads a model on an executor.
   @FunctionalInterface
   public interface ModelLoader extends Serializable {
-    /// @param device the GPU that Spark gave the task (its resource `gpu`), or the CPU
-    /// @return a model on that device, whose block takes an array for each input column, with the batch as
-    ///     the first axis. It is closed when no task uses it any more
+    /// @param device the GPU that Spark assigned to the task (its resource `gpu`), or the CPU
+    /// @return a model on that device. Its block takes one array for each input column, with the
+    ///     batch as the first axis. The model is closed when no task uses it any more
     Model load(Device device) throws Exception;
   }
 
-  /// Says what goes into the model and what comes out.
+  /// Builds a [BatchInference] from a model and its input and output columns. Not thread-safe.
   public static final class Builder {
     private @Nullable ModelLoader model;
     private final List<InferencePlan.Input> inputs = new ArrayList<>();
@@ -75,25 +76,26 @@ public final class BatchInference implements AutoCloseable {
 
     private Builder() {}
 
-    /// @param loader must be serializable, with all that it refers to
+    /// @param loader the loader; it and all objects that it refers to must be serializable
     public Builder setModel(ModelLoader loader) {
       model = loader;
       return this;
     }
 
-    /// Adds an input column, in the order of the model's inputs. Its values are numbers, or arrays of
-    /// numbers with equally many elements in every row.
+    /// Adds an input column, in the order of the model's inputs. Its values are numbers, or arrays
+    /// of numbers with the same number of elements in every row.
     ///
-    /// @param shape the shape of a row's value without the batch; if empty, that in the column's metadata
-    ///     (which `gantry-shards` sets), else that of the array
+    /// @param shape the shape of a row's value, without the batch axis; if empty, the shape in the
+    ///     column's metadata (which `gantry-shards` sets), else that of the array
     public Builder setInput(String column, long... shape) {
       inputs.add(new InferencePlan.Input(column, Arrays.stream(shape).boxed().toList()));
       return this;
     }
 
-    /// Adds a column of floats for one of the model's outputs: a row's numbers in C order. If the model's
-    /// block names its outputs, as those of hub models do (`logits`, `pooler_output`), the column must have
-    /// the output's name. Else there must be a column for each output, in the model's order.
+    /// Adds a column of floats for one of the model's outputs; a row's value holds the output's
+    /// numbers in C order. If the model's block names its outputs, as hub models do (`logits`,
+    /// `pooler_output`), the column must have an output's name. Otherwise there must be one column
+    /// for each output, in the model's order.
     public Builder setOutput(String column) {
       return setOutput(column, DataTypes.createArrayType(DataTypes.FloatType, false));
     }
@@ -106,14 +108,14 @@ public final class BatchInference implements AutoCloseable {
       return this;
     }
 
-    /// Sets the most rows that go through the model at once.
+    /// Sets the most rows of one forward pass.
     public Builder optBatchSize(int rows) {
       MisuseException.requireRange("optBatchSize", rows, 1, MAX_BATCH_SIZE);
       batchSize = rows;
       return this;
     }
 
-    /// @throws MisuseException if there is no model, no input or no output
+    /// @throws MisuseException if the model, an input or an output is missing
     public BatchInference build() {
       ModelLoader loader = model;
       if (loader == null) {

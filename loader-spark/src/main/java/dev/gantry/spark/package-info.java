@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Batch inference on the executors of Apache Spark. The data sources `gantry-shards` and `tfrecord` are
-/// used by name.
+/// Batch inference on the executors of Apache Spark. Spark finds the data sources `gantry-shards`
+/// and `tfrecord` by their names.
 @NullMarked
 package dev.gantry.spark;
 

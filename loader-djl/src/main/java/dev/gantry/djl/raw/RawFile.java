@@ -17,8 +17,8 @@ import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Reads the bytes of a file, whatever they mean, into existing memory, and writes them from it, at any
-/// offset, address and length.
+/// Reads raw byte ranges of a file into existing memory, and writes memory to them. Offsets,
+/// addresses and lengths need no alignment.
 ///
 /// ```java
 /// RawFile file = RawFile.of(path);
@@ -26,12 +26,12 @@ import java.util.List;
 /// file.write(offset, array);
 /// ```
 ///
-/// Nothing is held open between calls. Reads may be of any store, writes go to local files. Thread-safe,
-/// but a range must not be read while it is written.
+/// No file stays open between calls. Files of any store can be read; only local files can be
+/// written. Thread-safe, but a range must not be read while it is written.
 public final class RawFile {
-  /// Memory, and where in the file its bytes are or go.
+  /// Memory, and the range of the file that belongs to it.
   ///
-  /// @param offset of the first byte, from the start of the file
+  /// @param offset the offset of the range's first byte in the file, in bytes
   public record Part(long offset, Memory memory) {
     public Part {
       MisuseException.requireGiven("memory", memory);
@@ -46,30 +46,30 @@ public final class RawFile {
     this.session = session;
   }
 
-  /// Names a file, to be read and written with the process's shared session.
+  /// Returns a local file, read and written with the process's shared session.
   public static RawFile of(Path file) {
     MisuseException.requireGiven("file", file);
     return new RawFile(Location.of(file), GantrySession.shared());
   }
 
-  /// Names a file of any store by a path or a URL, as [dev.gantry.djl.Weights#open(String)] takes it.
+  /// Returns a file of any store, by a path or URL as in [dev.gantry.djl.Weights#open(String)].
   public static RawFile of(String location) {
     MisuseException.requireGiven("location", location);
     return new RawFile(Location.of(location), GantrySession.shared());
   }
 
-  /// Names a file, to be read and written with a session of yours, which must stay open for as long as this
-  /// is used.
+  /// Returns a local file, read and written with your session, which must stay open while this is
+  /// used.
   public static RawFile of(Path file, Session session) {
     MisuseException.requireGiven("file", file);
     MisuseException.requireGiven("session", session);
     return new RawFile(Location.of(file), GantrySession.of(session));
   }
 
-  /// Fills an array, on any device, with the bytes from `offset` on; see [#read(List)]. The array must
-  /// lie densely in C order, as a slice of rows does, too.
+  /// Fills an array, on any device, with the bytes from `offset` on; see [#read(List)]. The array
+  /// must be dense in C order; a slice of rows is dense, too.
   ///
-  /// @throws MisuseException if the array does not lie so; also as [#read(List)]
+  /// @throws MisuseException if the array is not dense in C order; also as [#read(List)]
   public TransferReport read(long offset, NDArray array) {
     try (ArrayMemory memory = ArrayMemory.inPlace(MisuseException.requireGiven("array", array))) {
       return read(offset, memory.memory());
@@ -81,15 +81,15 @@ public final class RawFile {
     return read(List.of(new Part(offset, memory)));
   }
 
-  /// Fills memory, and returns when all bytes are there. It waits first for work that was queued on the
-  /// memory's devices. Many parts at once are faster than one after the other.
+  /// Fills memory, and returns when all bytes have arrived. It first waits for work that was
+  /// queued on the memory's devices. One call with many parts is faster than many calls.
   ///
-  /// @throws MisuseException if memory is read-only, closed, of another device than it says or not
-  ///     all there, or if two parts overlap in memory; nothing has changed then
-  /// @throws dev.gantry.core.TransferException if the file cannot be opened or ends before the last byte;
+  /// @throws MisuseException if memory is read-only, closed, on another device than it says, or
+  ///     not fully accessible, or if two parts overlap in memory; nothing has changed then
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened or is too short;
   ///     nothing has changed then
-  /// @throws dev.gantry.core.TransferException.IncompleteRead if file or device fail later: it says
-  ///     which extents are complete
+  /// @throws dev.gantry.core.TransferException.IncompleteRead if the file or device fails later;
+  ///     the exception says which extents are complete
   public TransferReport read(List<Part> parts) {
     MisuseException.requireGiven("parts", parts);
     return session.read(
@@ -102,8 +102,8 @@ public final class RawFile {
         TransferOptions.defaults());
   }
 
-  /// Writes an array's bytes to the file from `offset` on; see [#write(List)]. An array that does not lie
-  /// densely in C order is copied first.
+  /// Writes an array's bytes to the file from `offset` on; see [#write(List)]. An array that is
+  /// not dense in C order is copied first.
   public TransferReport write(long offset, NDArray array) {
     try (ArrayMemory memory = ArrayMemory.of(MisuseException.requireGiven("array", array))) {
       return write(offset, memory.memory());
@@ -116,13 +116,15 @@ public final class RawFile {
   }
 
   /// Writes memory to the file in place, and returns when the bytes are on the disk. The file is
-  /// created if it is not there, and grows if it must; its other bytes stay as they are. After a
-  /// failure or a crash the ranges may be written in part: for what must be there as a whole or not
-  /// at all, use a [dev.gantry.djl.WeightsWriter] or a [dev.gantry.djl.CheckpointSaver].
+  /// created if it does not exist, and grows if necessary; its other bytes stay unchanged. After a
+  /// failure or a crash, the ranges may be written in part. For an atomic write, use a
+  /// [dev.gantry.djl.WeightsWriter] or a [dev.gantry.djl.CheckpointSaver].
   ///
-  /// @throws MisuseException if the file is not local, two ranges of it overlap, or memory is closed,
-  ///     of another device than it says or not all there; nothing has changed then
-  /// @throws dev.gantry.core.TransferException if file or device fail
+  /// @throws MisuseException if the file is not local, if two of its ranges overlap, or if memory
+  ///     is closed, on another device than it says, or not fully accessible; nothing has changed
+  ///     then
+  /// @throws dev.gantry.core.TransferException if the file or device fails
+  /// @throws dev.gantry.core.TransferException if the file or device fails
   public TransferReport write(List<Part> parts) {
     MisuseException.requireGiven("parts", parts);
     return session.write(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reads bytes of files, whatever they mean, into existing memory, and writes them from it.
+/// Reads and writes raw byte ranges of files, from and to existing memory.
 @NullMarked
 package dev.gantry.djl.raw;
 

@@ -17,28 +17,28 @@ import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
-/// One call of S3's interface with a short answer: a step of an upload.
+/// A request of S3's API with a short answer, for one step of an upload.
 final class S3Call extends S3Request {
   /// The server's answer.
   ///
-  /// @param etag the value of `ETag`; empty if there was none
+  /// @param etag the value of the header `ETag`; empty if there is none
   record Answer(String etag, String body) {
-    /// Reads an element of the body that holds text alone.
+    /// Returns the text of an XML element of the body that holds only text.
     ///
-    /// @return empty if the body has none
+    /// @return empty if the body has no such element
     String element(String name) {
       return XmlText.element(body, name);
     }
   }
 
-  /// Makes the body of each attempt.
+  /// The source of a request's body, read anew for each attempt.
   interface Body {
     HttpRequestBodyStream open();
 
-    /// In bytes.
+    /// Returns the length in bytes.
     long length();
 
-    /// A body in memory.
+    /// Returns a body that is in memory.
     static Body of(byte[] bytes) {
       return new Body() {
         @Override
@@ -96,11 +96,11 @@ final class S3Call extends S3Request {
     this.body = body;
   }
 
-  /// Begins a call.
+  /// Begins a request.
   ///
-  /// @param name of the operation, such as `UploadPart`
-  /// @param url with its query
-  /// @return ends also when the call is cancelled
+  /// @param name the operation's name, such as `UploadPart`
+  /// @param url the URL with its query
+  /// @return completes with the answer; cancelling it ends the request
   static CompletableFuture<Answer> start(
       S3Clients clients,
       String name,
@@ -170,7 +170,8 @@ final class S3Call extends S3Request {
       return 0;
     }
 
-    /// A server may answer with status 200 before it knows that it will fail.
+    /// A server may send status 200 before it knows that the request will fail, so the body is
+    /// checked, too.
     @Override
     @Nullable RemoteFault fault() {
       String text = received.toString(StandardCharsets.UTF_8);

@@ -49,21 +49,22 @@ import software.amazon.awssdk.services.s3.model.RequestPayer;
 import software.amazon.awssdk.services.s3.model.S3Object;
 import software.amazon.awssdk.utils.SdkAutoCloseable;
 
-/// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
-/// hands them out in direct buffers, and the SDK's in arrays.
+/// The clients of a store. The SDK's client asks for names and sizes. The CRT's own client
+/// transfers the objects, because it delivers their bytes in direct buffers, while the SDK's
+/// client delivers them in arrays.
 final class S3Clients implements AutoCloseable {
-  /// The SDK's client asks for little, and keeps as little memory as it may.
+  /// The SDK's client has few requests, so it keeps few connections and little memory.
   private static final int CONNECTIONS_FOR_NAMES = 8;
 
-  /// The speed of the line, from which the CRT client computes how many connections it may open. How many it
-  /// does open depends on the requests under way.
+  /// The link speed from which the CRT client computes how many connections it may open. The
+  /// number that it opens depends on the requests in flight.
   private static final double FASTEST_LINE_GBPS = 100;
 
   private final RetryLimits limits;
   private final AwsCredentialsProvider credentials;
   private final S3AsyncClient names;
 
-  /// The payer of the SDK's requests: this account; null if the bucket's owner pays.
+  /// The payer of the SDK client's requests: this account; null if the bucket's owner pays.
   private final @Nullable RequestPayer payer;
 
   private final CredentialsProvider forSigning;
@@ -101,7 +102,8 @@ final class S3Clients implements AutoCloseable {
                 .withThroughputTargetGbps(FASTEST_LINE_GBPS)
                 .withHttpMonitoringOptions(monitoring)
                 .withDirectBufferPoolOptions(pool.options())
-                // [S3Request] repeats requests; the client cannot be told to repeat none at all.
+                // [S3Request] repeats attempts. The client always retries at least once, so its
+                // retries are kept to the minimum.
                 .withStandardRetryOptions(
                     new StandardRetryOptions()
                         .withInitialBucketCapacity(1)
@@ -149,7 +151,7 @@ final class S3Clients implements AutoCloseable {
         .forcePathStyle(pathStyle)
         .maxConcurrency(CONNECTIONS_FOR_NAMES)
         .retryConfiguration(retries -> retries.numRetries(settings.limits().attempts() - 1))
-        // Runs callbacks on the SDK's own thread, since they only complete futures.
+        // Callbacks run on the SDK's own thread, since they only complete futures.
         .futureCompletionExecutor(Runnable::run)
         .build();
   }
@@ -167,29 +169,29 @@ final class S3Clients implements AutoCloseable {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /// The limits of one request.
+  /// Returns the limits of one request.
   RetryLimits limits() {
     return limits;
   }
 
-  /// The headers of each request that [#begin] sends, beside its own.
+  /// Returns the headers that each request of [#begin] has in addition to its own.
   List<HttpHeader> headers() {
     return payer == null
         ? List.of()
         : List.of(new HttpHeader("x-amz-request-payer", payer.toString()));
   }
 
-  /// Begins a download or an upload. Refuses it while this is being closed: the CRT's client would use freed
-  /// memory.
+  /// Begins a download or an upload. This is refused after a close has begun, because the CRT
+  /// client would use freed memory.
   ///
-  /// @throws IllegalStateException if this is closed
+  /// @throws IllegalStateException if a close has begun
   S3MetaRequest begin(S3MetaRequestOptions options) {
     synchronized (bytes) {
       return bytes.makeMetaRequest(options);
     }
   }
 
-  /// The URL at which an object is asked for.
+  /// Returns the URL of an object.
   URI url(ObjectName name) {
     return url(names, name);
   }
@@ -211,16 +213,17 @@ final class S3Clients implements AutoCloseable {
                 head -> head.bucket(name.bucket()).key(name.key()).requestPayer(payer)));
   }
 
-  /// The objects in a folder, without those in folders within.
+  /// Returns the objects in a folder, without those in its subfolders.
   List<Location> list(Location location, ObjectName folder) {
     return objects(location, folder, "/").stream()
         .<Location>map(object -> new ObjectName(folder.bucket(), object.key()).location("s3"))
         .toList();
   }
 
-  /// The objects whose keys begin with a folder's.
+  /// Returns the objects whose keys begin with a folder's key.
   ///
-  /// @param delimiter that ends a folder's name, to leave out what lies in folders within; or null
+  /// @param delimiter the character that ends a folder's name, to leave out objects in subfolders;
+  ///     null to include them
   List<S3Object> objects(Location location, ObjectName folder, @Nullable String delimiter) {
     S3List<ListObjectsV2Response, S3Object> objects =
         new S3List<>(
@@ -240,7 +243,7 @@ final class S3Clients implements AutoCloseable {
                             .delimiter(delimiter)
                             .requestPayer(payer))
                     .subscribe(objects));
-    // Leaves out the folder itself, which some programs make as an empty object.
+    // The folder itself is left out, which some programs store as an empty object.
     return objects.found().stream().filter(object -> !object.key().equals(folder.key())).toList();
   }
 
@@ -258,7 +261,7 @@ final class S3Clients implements AutoCloseable {
                     gone -> gone.bucket(name.bucket()).key(name.key()).requestPayer(payer)));
   }
 
-  /// The uploads in parts that were begun below a folder, and neither completed nor aborted.
+  /// Returns the multipart uploads below a folder that were neither completed nor aborted.
   List<MultipartUpload> begun(Location location, ObjectName folder) {
     S3List<ListMultipartUploadsResponse, MultipartUpload> uploads =
         new S3List<>(
@@ -281,7 +284,7 @@ final class S3Clients implements AutoCloseable {
     return uploads.found();
   }
 
-  /// The parts of an upload that are there.
+  /// Returns the parts of an upload that the server has.
   List<Part> parts(Location file, ObjectName name, String uploadId) {
     S3List<ListPartsResponse, Part> parts =
         new S3List<>(
@@ -318,7 +321,7 @@ final class S3Clients implements AutoCloseable {
                     end -> end.bucket(bucket).key(key).uploadId(uploadId).requestPayer(payer)));
   }
 
-  /// Sends a request and waits for its answer. An interruption ends the request.
+  /// Sends a request and waits for its answer. An interruption cancels the request.
   <T> T await(String operation, Location file, Supplier<? extends CompletableFuture<T>> asking) {
     Future<T> answer = null;
     try {
@@ -347,7 +350,7 @@ final class S3Clients implements AutoCloseable {
         : S3Errors.of(operation, file.toString(), reason);
   }
 
-  /// Closes the clients; returns when the CRT's threads use nothing of this any more.
+  /// Closes the clients. Returns when the CRT's threads use none of their memory any more.
   @Override
   public void close() {
     Cleanup.runAll(

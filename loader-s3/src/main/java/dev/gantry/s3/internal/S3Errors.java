@@ -20,34 +20,34 @@ import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.profiles.ProfileFileSystemSetting;
 import software.amazon.awssdk.services.s3.model.S3Exception;
 
-/// Says what went wrong with a request, in one line and without anything secret: a server's message may name
-/// the key of the credentials, so only messages of known kinds are shown.
+/// Describes a failed request in one line without secrets. A server's message may contain the key
+/// of the credentials, so only messages of known kinds are shown.
 final class S3Errors {
   private static final Pattern CODE = Pattern.compile("<Code>([A-Za-z0-9.]{1,80})</Code>");
 
-  /// The codes of S3 after which another attempt may succeed, whatever the status.
+  /// S3's error codes after which another attempt may succeed, whatever the HTTP status.
   private static final Set<String> PASSING_CODES =
       Set.of(
           "SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "OperationAborted");
 
-  /// The CRT's names of connections that were lost, or brought too little.
+  /// The CRT's names of errors for connections that were lost or too slow.
   private static final Pattern LOST =
       Pattern.compile(
           "AWS_IO_(SOCKET|DNS|TLS_NEGOTIATION).*|AWS_ERROR_HTTP_(CONNECTION|SERVER|CHANNEL).*"
               + "|AWS_ERROR_HTTP_RESPONSE_FIRST_BYTE_TIMEOUT|AWS_ERROR_S3_REQUEST_TIME.*");
 
-  /// The statuses by which AWS says that a bucket is in another region.
+  /// The HTTP statuses by which AWS reports that a bucket is in another region.
   private static final Set<Integer> WRONG_REGION = Set.of(301, 307, 400);
 
   private static final Pattern REGION = Pattern.compile("[a-z0-9-]{1,40}");
 
-  /// How the SDK begins to say that no answer came.
+  /// The beginning of the SDK's message if no answer arrived.
   private static final String NOT_SENT = "Failed to send the request: ";
 
   private S3Errors() {}
 
-  /// The failure that an exception of the SDK stands for, with the server's address if the server was not
-  /// reached.
+  /// Returns the failure for an exception of the SDK. If the server was not reached, the failure
+  /// names the server's address.
   static TransferException of(String operation, String subject, URI url, SdkException reason) {
     String message = String.valueOf(reason.getMessage());
     if (reason instanceof S3Exception || !message.startsWith(NOT_SENT)) {
@@ -61,7 +61,7 @@ final class S3Errors {
             0, url.getScheme() + "://" + url.getAuthority() + " was not reached: " + why));
   }
 
-  /// The failure that an exception of the SDK stands for.
+  /// Returns the failure for an exception of the SDK.
   static TransferException of(String operation, String subject, Throwable reason) {
     return switch (reason) {
       case S3Exception e -> {
@@ -89,7 +89,8 @@ final class S3Errors {
     };
   }
 
-  /// The region of a bucket, where an answer refuses a request because another region was asked.
+  /// Returns the region of a bucket if the answer refuses the request because it was sent to
+  /// another region.
   private static Optional<String> region(S3Exception refused) {
     @Nullable AwsErrorDetails details = refused.awsErrorDetails();
     return details == null || !WRONG_REGION.contains(refused.statusCode())
@@ -99,7 +100,7 @@ final class S3Errors {
             .filter(region -> REGION.matcher(region).matches());
   }
 
-  /// Why an attempt of the CRT's client failed.
+  /// Returns the reason why an attempt of the CRT client failed.
   static RemoteFault fault(S3FinishedResponseContext end) {
     byte[] body = end.getErrorPayload();
     Matcher found = CODE.matcher(body == null ? "" : new String(body, StandardCharsets.UTF_8));
@@ -116,13 +117,13 @@ final class S3Errors {
     return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end, name));
   }
 
-  /// The fault of an answer that has an error in its body in spite of its status.
+  /// Returns the fault of an answer whose body holds an error, whatever its status.
   static RemoteFault fault(int status, String code) {
     return RemoteFault.of(PASSING_CODES.contains(code), 0, reason(status, code, ""), "");
   }
 
-  /// The value of `Retry-After`. Where the CRT has itself repeated a request that was one too many, it withholds the
-  /// headers; then it is a second, as AWS's SDKs wait at least.
+  /// Returns the value of `Retry-After`. If the CRT has repeated a throttled request itself, it
+  /// withholds the headers; in that case this is one second, the least that AWS's SDKs wait.
   private static String retryAfter(S3FinishedResponseContext end, String name) {
     HttpHeader[] headers = end.getErrorHeaders();
     return headers == null || headers.length == 0
@@ -134,8 +135,8 @@ final class S3Errors {
             .orElse("");
   }
 
-  /// The HTTP status of a failed request. After the last retry, the CRT gives the name of its error instead
-  /// of the status that it retried.
+  /// Returns the HTTP status of a failed request. After its last retry, the CRT reports the name
+  /// of its own error and not the status of the answer.
   private static int status(S3FinishedResponseContext end, String name) {
     return switch (name) {
       case "AWS_ERROR_S3_SLOW_DOWN" -> 503;
@@ -152,8 +153,8 @@ final class S3Errors {
         new Failure.Remote(status >= 300 ? status : 0, reason(status, code, otherwise)));
   }
 
-  /// @param code of S3, such as `NoSuchKey`; may be empty
-  /// @param otherwise what to say where neither code nor status tells
+  /// @param code S3's error code, such as `NoSuchKey`; may be empty
+  /// @param otherwise the reason if neither the code nor the status tells it
   private static String reason(int status, String code, String otherwise) {
     return switch (code) {
       case "ExpiredToken", "TokenRefreshRequired" ->
@@ -181,7 +182,8 @@ final class S3Errors {
     };
   }
 
-  /// The SDK's message on one line: it names all that the SDK's chain tried, in several sentences.
+  /// Returns the SDK's message on one line. It lists all that the SDK's chain tried, in several
+  /// sentences.
   private static String line(SdkException e) {
     String message = String.valueOf(e.getMessage());
     if (message.startsWith("Unable to load credentials")) {

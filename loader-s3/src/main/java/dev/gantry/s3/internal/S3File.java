@@ -12,8 +12,8 @@ import java.time.Instant;
 import java.util.Optional;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 
-/// An object as it was when it was opened: every request names its ETag, so that a server that holds
-/// another version refuses.
+/// An object in the version that was opened. Every request names the version's ETag, so that a
+/// server that holds another version refuses it.
 final class S3File implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 256;
 
@@ -65,7 +65,8 @@ final class S3File implements StoredFile {
     return version;
   }
 
-  /// Names the URL too: the same name can be another object at another endpoint.
+  /// The version includes the URL, because another endpoint may have another object of the same
+  /// name.
   @Override
   public String version() {
     return version + " at " + url;

@@ -10,11 +10,11 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
-/// The entries of a server's list, page after page. A server may write anything: each entry is
-/// checked, and the list must end. For one thread at a time.
+/// The entries of a server's list, which comes in pages. The server is not trusted: each entry is
+/// checked, and the list must end. Not thread-safe.
 ///
-/// @param <P> a page
-/// @param <E> an entry
+/// @param <P> the type of a page
+/// @param <E> the type of an entry
 final class S3List<P, E> implements Consumer<P> {
   private static final int MAX_PAGES = 100_000;
 
@@ -26,10 +26,10 @@ final class S3List<P, E> implements Consumer<P> {
   private String last = "";
   private int pages;
 
-  /// @param location of what is listed, for errors
-  /// @param entries those of a page
-  /// @param next how a page names the one that follows it
-  /// @param right whether an entry says all that it must
+  /// @param location the location that is listed, for errors
+  /// @param entries returns the entries of a page
+  /// @param next returns the token by which a page names the next page
+  /// @param right whether an entry has all that it must have
   S3List(
       Location location,
       Function<P, List<E>> entries,
@@ -41,7 +41,7 @@ final class S3List<P, E> implements Consumer<P> {
     this.right = right;
   }
 
-  /// The entries of all pages that have come.
+  /// Returns the entries of all pages that have arrived.
   List<E> found() {
     return found;
   }

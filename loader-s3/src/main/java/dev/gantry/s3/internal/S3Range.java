@@ -14,8 +14,8 @@ import software.amazon.awssdk.crt.s3.S3BorrowedBuffer;
 import software.amazon.awssdk.crt.s3.S3BorrowedBufferDelivery;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
-/// One range of an object on its way to memory. The CRT client's buffers are copied to the target as they come, which
-/// is the only copy.
+/// The read of one range of an object into memory. The bytes are copied once, from the CRT
+/// client's buffers to the target, as they arrive.
 final class S3Range extends S3Request {
   private final String etag;
   private final ReadRequest request;
@@ -66,7 +66,7 @@ final class S3Range extends S3Request {
           .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT);
     }
 
-    /// @param start offset in the object
+    /// @param start the offset in the object
     @Override
     public int onResponseBodyBorrowed(S3BorrowedBuffer buffer, long start, long end) {
       try (buffer) {
@@ -75,7 +75,7 @@ final class S3Range extends S3Request {
       return 0;
     }
 
-    /// Takes bytes from clients without a pool of direct buffers.
+    /// Receives bytes from a client without a pool of direct buffers.
     @Override
     public int onResponseBody(ByteBuffer bytes, long start, long end) {
       take(bytes, start);
@@ -93,7 +93,7 @@ final class S3Range extends S3Request {
         try {
           MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
         } catch (RuntimeException e) {
-          // Keeps the exception: the CRT's client would not pass it on.
+          // The exception is stored, because the CRT client would not pass it on.
           defect = e;
           return;
         }

@@ -17,15 +17,16 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// A request for an object, which the CRT client signs and sends. It makes each attempt once: this repeats them.
+/// A request for an object, which the CRT client signs and sends. The client sends each attempt
+/// once; this class repeats attempts.
 abstract class S3Request extends RemoteRequest {
   private final S3Clients clients;
   private final String method;
   private final URI url;
 
-  /// @param method of HTTP
-  /// @param subject the object, with offset and length where they matter, for messages
-  /// @param url of the object, with a query where there is one
+  /// @param method the HTTP method
+  /// @param subject the object, for messages; with offset and length if they matter
+  /// @param url the object's URL, with a query if there is one
   S3Request(
       S3Clients clients,
       String method,
@@ -39,13 +40,13 @@ abstract class S3Request extends RemoteRequest {
     this.url = url;
   }
 
-  /// Makes the next attempt, which is not sent yet.
+  /// Makes the next attempt without sending it.
   abstract Sent newAttempt();
 
-  /// The headers of this request.
+  /// Returns the headers of this request.
   abstract List<HttpHeader> headers();
 
-  /// The body of one attempt; null if the request has none.
+  /// Returns the body of one attempt; null if the request has none.
   @Nullable HttpRequestBodyStream body() {
     return null;
   }
@@ -71,16 +72,17 @@ abstract class S3Request extends RemoteRequest {
     return new HttpRequest(method, path, all, body());
   }
 
-  /// One attempt.
+  /// One attempt of the request.
   abstract class Sent implements Attempt, S3MetaRequestResponseHandler {
     private @Nullable S3MetaRequest sent;
     private boolean stopped;
     private boolean finished;
 
-    /// The options of the attempt, without those that all requests have.
+    /// Returns the options of the attempt, without those that all requests share.
     abstract S3MetaRequestOptions options();
 
-    /// Begins under the lock, for which the attempt's end and a stop wait: both then know the request.
+    /// Sends the attempt under the lock. The attempt's end and [#stop] take the same lock, so that
+    /// both see the CRT's request.
     private void send() {
       RuntimeException refused;
       synchronized (this) {
@@ -102,8 +104,8 @@ abstract class S3Request extends RemoteRequest {
       end(this, S3Errors.of(operation(), subject(), refused));
     }
 
-    /// Cancels under the lock, so that the request is not closed meanwhile. This does not wait: the CRT client
-    /// only takes note.
+    /// Cancels under the lock, so that the request is not closed meanwhile. The call returns at
+    /// once, because the CRT client cancels in the background.
     @Override
     public final synchronized void stop() {
       stopped = true;
@@ -112,7 +114,7 @@ abstract class S3Request extends RemoteRequest {
       }
     }
 
-    /// Whether bytes that still come are not wanted any more.
+    /// Whether the attempt was stopped, in which case bytes that still arrive are dropped.
     final synchronized boolean isStopped() {
       return stopped;
     }
@@ -140,13 +142,13 @@ abstract class S3Request extends RemoteRequest {
       }
     }
 
-    /// Returns the exception of this program's own code that ended the taking of the answer; null
-    /// if there was none.
+    /// Returns the exception of this program's own code that occurred while it consumed the
+    /// answer; null if there was none.
     @Nullable RuntimeException defect() {
       return null;
     }
 
-    /// Returns the fault of an answer that the CRT client took; null if it has none.
+    /// Returns the fault of an answer that the CRT client accepted; null if it has none.
     @Nullable RemoteFault fault() {
       return null;
     }

@@ -8,9 +8,10 @@ import java.util.Locale;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The store's settings beside the SDK's own.
+/// The store's own settings, in addition to those of the SDK.
 ///
-/// @param limits of one request; the idle time is of whole seconds, 2 or more for the CRT's client
+/// @param limits the limits of one request; the idle time is in whole seconds, at least 2 for the
+///     CRT client
 record S3Settings(RetryLimits limits) {
   S3Settings {
     MisuseException.requireRange("idle seconds", limits.idle().toSeconds(), 2, Integer.MAX_VALUE);
@@ -18,24 +19,25 @@ record S3Settings(RetryLimits limits) {
 
   static final S3Settings DEFAULT = new S3Settings(RetryLimits.DEFAULT);
 
-  /// Whether requests have no signature, as buckets that are open to all need none.
+  /// Whether requests are sent without a signature, for public buckets.
   ///
   /// @throws MisuseException if the setting is neither true nor false
   static boolean anonymous() {
     return flag("anonymous").orElse(false);
   }
 
-  /// Whether this user pays for requests to buckets of others, which refuse them otherwise.
+  /// Whether this account pays for requests to buckets of others. Requester-pays buckets refuse
+  /// other requests.
   ///
   /// @throws MisuseException if the setting is neither true nor false
   static boolean requesterPays() {
     return flag("requester-pays").orElse(false);
   }
 
-  /// Whether the bucket's name is the first part of the path rather than of the host's name: as the setting
-  /// says; without one, for all hosts except those of AWS.
+  /// Whether the bucket's name is the first part of the path, and not part of the host's name.
+  /// Without the setting, this is so for all hosts except those of AWS.
   ///
-  /// @param host of a bucket's objects
+  /// @param host the host of a bucket's objects
   /// @throws MisuseException if the setting is neither true nor false
   static boolean pathStyle(URI host) {
     Optional<Boolean> set = flag("path-style");

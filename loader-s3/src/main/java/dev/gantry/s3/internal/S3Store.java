@@ -15,14 +15,13 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
-/// Objects behind `s3://bucket/key`. Credentials, region, profile and endpoint are those that the AWS
-/// SDK finds.
+/// Objects at `s3://bucket/key`. The AWS SDK finds the credentials, region, profile and endpoint.
 public final class S3Store implements WritableStore {
   private final S3Settings settings;
   private @Nullable S3Clients clients;
   private boolean closed;
 
-  /// Is called by [java.util.ServiceLoader].
+  /// Called by [java.util.ServiceLoader].
   public S3Store() {
     this(S3Settings.DEFAULT);
   }

@@ -36,25 +36,27 @@ import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.Part;
 
-/// A file on its way to S3, for one thread:
+/// The upload of a file to S3. Not thread-safe. It takes these steps:
 ///
-/// 1. A file of one part at most is one request.
-/// 2. Otherwise an upload is begun. Meanwhile this looks for others of the same object that were begun and not ended: one
-///    that has parts of this file is taken up instead.
-/// 3. The parts that are missing are sent, many at once. A part is there if its MD5 is that of the file's bytes.
-/// 4. The upload is completed; before that, the object is as it was.
+/// 1. A file of at most one part is sent in a single request, and the upload ends.
+/// 2. Otherwise a multipart upload is created. Meanwhile the unfinished uploads of the same object
+/// are listed; if one has parts of this file, it is resumed instead.
+/// 3. The missing parts are sent, many at once. A part is present if its MD5 is that of the file's
+/// bytes.
+/// 4. The upload is completed. Before this step, the object is unchanged.
 ///
-/// A failure aborts the upload. A process that is killed, or interrupted, leaves it for step 2 of the next one. Who may not
-/// list uploads sends all parts.
+/// A failure aborts the upload. A process that is killed or interrupted leaves it, and step 2 of
+/// the next upload finds it. If the credentials may not list uploads, all parts are sent.
 final class S3Upload {
-  /// S3's bound. A connection of object storage has a highest rate, so more parts at once are sooner there.
+  /// S3's lower bound of a part. One connection has a maximum rate, so many small parts in
+  /// parallel arrive sooner than a few large ones.
   private static final long SMALLEST_PART = 5L << 20;
 
-  /// S3's bound.
+  /// S3's upper bound of parts.
   private static final int MAX_PARTS = 10_000;
 
-  /// A core sends no more than 24 connections of object storage bring away, and each part under way takes memory that the
-  /// CRT client allocates anew: more parts than that are slower.
+  /// One core sends as much as 24 connections carry. Each part in flight takes memory that the CRT
+  /// client newly allocates, so more parts than that are slower.
   private static final int PARTS_AT_ONCE =
       Math.clamp(24L * Runtime.getRuntime().availableProcessors(), 48, 192);
 
@@ -83,7 +85,7 @@ final class S3Upload {
     this.partBytes = Math.max(SMALLEST_PART, Math.ceilDiv(least, SMALLEST_PART) * SMALLEST_PART);
   }
 
-  /// Uploads a file, and returns when the object is there.
+  /// Uploads a file, and returns when the object exists.
   static void run(S3Clients clients, Path path, Location target) {
     try (FileChannel file = FileChannel.open(path)) {
       new S3Upload(clients, path, file, target).run();
@@ -128,7 +130,7 @@ final class S3Upload {
     return Math.toIntExact(Math.ceilDiv(size, partBytes));
   }
 
-  /// The uploads of this object that were begun and not ended, the one that was begun last first.
+  /// Returns the unfinished uploads of this object, the latest first.
   private List<MultipartUpload> begun() {
     try {
       return clients.begun(target, name).stream()
@@ -143,9 +145,9 @@ final class S3Upload {
     }
   }
 
-  /// Finds an upload with parts of this file.
+  /// Finds an unfinished upload that has parts of this file.
   ///
-  /// @param there gets the ETag of each part that need not be sent, by number
+  /// @param there receives the ETag of each part that is present, by its number
   private Optional<String> resumable(Stream<MultipartUpload> begun, Map<Integer, String> there) {
     for (MultipartUpload upload : begun.toList()) {
       for (Part part : clients.parts(target, name, upload.uploadId())) {
@@ -196,7 +198,7 @@ final class S3Upload {
     return id;
   }
 
-  /// @param etags gets the ETags of the parts that are sent
+  /// @param etags receives the ETags of the parts that are sent
   private void sendMissing(String id, Map<Integer, String> etags) {
     record Sending(int number, CompletableFuture<Answer> end) {}
     Deque<Sending> sending = new ArrayDeque<>();
@@ -215,7 +217,7 @@ final class S3Upload {
       }
     } finally {
       cancellation.cancel();
-      // Nothing reads the file any more when all have ended.
+      // After all parts have ended, nothing reads the file any more.
       sending.forEach(part -> part.end().exceptionally(_ -> new Answer("", "")).join());
     }
   }
@@ -240,7 +242,7 @@ final class S3Upload {
                   Body.of(parts.getBytes(StandardCharsets.UTF_8)),
                   new Cancellation()));
     } catch (TransferException e) {
-      // An attempt whose answer was lost may have completed it.
+      // An earlier attempt may have completed the upload, and its answer was lost.
       if (!e.isNotFound() || !isThere()) {
         throw e;
       }
@@ -269,12 +271,12 @@ final class S3Upload {
     return URLEncoder.encode(id, StandardCharsets.UTF_8);
   }
 
-  /// Waits for an answer. An interruption ends the whole upload, which stays to be taken up.
+  /// Waits for an answer. An interruption ends this upload; the next one can resume its parts.
   private Answer await(CompletableFuture<Answer> answer) {
     return clients.await("PUT", target, () -> answer);
   }
 
-  /// The bytes of a part, which are read as they are sent.
+  /// Returns the body of a part, which reads the file while it is sent.
   private Body part(long from) {
     long bytes = Math.min(partBytes, size - from);
     return new Body() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Files of S3 and of servers that speak its protocol, read by the AWS SDK and its CRT client.
+/// Reads and writes files of S3 and of compatible servers with the AWS SDK and its CRT client.
 @NullMarked
 package dev.gantry.s3.internal;
 

@@ -67,7 +67,7 @@ final class AnsweredRows implements Iterator<Row> {
     return batch;
   }
 
-  /// Opens the model at the first row, since a partition without rows needs none.
+  /// Opens the model at the first row, so that a partition without rows loads no model.
   private Predictor<NDList, NDList> open() {
     LoadedModels.Use used = LoadedModels.use(plan, TaskDevice.get());
     use = used;
@@ -97,7 +97,7 @@ final class AnsweredRows implements Iterator<Row> {
         inputs.add(column.array(manager, batch));
       }
       try (NDList outputs = open.predict(inputs)) {
-        // An input array that a block passes through keeps its column's name.
+        // An input array that a block returns unchanged still has the name of its column.
         Set<NDArray> given = Collections.newSetFromMap(new IdentityHashMap<>());
         given.addAll(inputs);
         boolean named = outputs.stream().noneMatch(given::contains);
@@ -141,7 +141,7 @@ final class AnsweredRows implements Iterator<Row> {
     return outputs;
   }
 
-  /// The output of each column by the model's own names, if all outputs have one.
+  /// Returns the output of each column by the model's own names, if all outputs have a name.
   private List<NDArray> byName(NDList outputs) {
     List<String> names =
         outputs.stream().map(NDArray::getName).filter(Objects::nonNull).distinct().toList();
@@ -160,7 +160,7 @@ final class AnsweredRows implements Iterator<Row> {
     return wanted;
   }
 
-  /// Returns all numbers of an answer as a Java array.
+  /// Returns all numbers of an output as one Java array.
   private static Object numbers(InferencePlan.Output output, NDArray array, int rows) {
     boolean fits =
         array.getShape().dimension() > 0
@@ -189,7 +189,7 @@ final class AnsweredRows implements Iterator<Row> {
     return array.getDataType() == type ? array : array.toType(type, false);
   }
 
-  /// Returns one row's answer: a number, or an array as Spark's rows hold it.
+  /// Returns the value of one row: a number, or an array in the form that Spark's rows hold.
   private static Object value(InferencePlan.Output output, Object numbers, int row, int rows) {
     if (!output.isArray()) {
       return Array.get(numbers, row);

@@ -17,12 +17,13 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The models in this JVM, one for each plan and device. Tasks that run at the same time share a model, and
-/// it stays for a minute after the last task.
+/// The models in this JVM, one for each plan and device. Tasks that run at the same time share a
+/// model. A model stays loaded for a minute after its last task.
 public final class LoadedModels {
   private static final Logger LOG = LoggerFactory.getLogger(LoadedModels.class);
 
-  /// How long an unused model is kept, so that it survives between the waves of a job's tasks.
+  /// How long an unused model is kept, so that it is not loaded again between two waves of a job's
+  /// tasks.
   private static final Duration KEPT = Duration.ofMinutes(1);
 
   private static final Map<Key, Entry> ENTRIES = new HashMap<>();
@@ -31,7 +32,8 @@ public final class LoadedModels {
 
   record Key(UUID id, Device device) {}
 
-  /// A model and its users, guarded by [#ENTRIES]; the model itself is guarded by this.
+  /// A model and the number of its users. [#ENTRIES] guards the users; the entry's own lock guards
+  /// the model.
   static final class Entry {
     private final Key key;
     private int users;
@@ -42,7 +44,8 @@ public final class LoadedModels {
       this.key = key;
     }
 
-    /// Loads the model unless another task has loaded it. After a failure the next task tries again.
+    /// Loads the model unless another task has loaded it. After a failure, the next task tries
+    /// again.
     synchronized Model load(InferencePlan plan) {
       Model loaded = model;
       if (loaded == null) {
@@ -73,7 +76,7 @@ public final class LoadedModels {
     }
   }
 
-  /// A task's use of a model, which ends when it is closed, once.
+  /// A task's use of a model. Closing it more than once has no further effect.
   record Use(Entry entry, Model model) implements AutoCloseable {
     @Override
     public void close() {
@@ -81,7 +84,7 @@ public final class LoadedModels {
     }
   }
 
-  /// Loads a model, or waits until another task has.
+  /// Returns a use of the model. If another task is loading it, this waits.
   static Use use(InferencePlan plan, Device device) {
     Entry entry;
     synchronized (ENTRIES) {
@@ -100,7 +103,7 @@ public final class LoadedModels {
         .execute(() -> closeIf(entry, KEPT.toNanos()));
   }
 
-  /// Closes a model that no task has used for some time.
+  /// Closes a model that no task has used for this long.
   private static void closeIf(Entry entry, long unusedNanos) {
     synchronized (ENTRIES) {
       if (entry.users > 0
@@ -112,7 +115,7 @@ public final class LoadedModels {
     entry.close();
   }
 
-  /// Closes what no task uses of a model, at once.
+  /// Closes at once all unused instances of a model.
   public static void free(UUID id) {
     List<Entry> all;
     synchronized (ENTRIES) {

@@ -16,16 +16,17 @@ import org.apache.spark.sql.Row;
 import scala.collection.Seq;
 import scala.collection.mutable.ArraySeq;
 
-/// Makes one input array of a model from a column of a batch of rows. Spark's bytes become int8, shorts
-/// int32, and binary uint8.
+/// Makes one input array of a model from a column of a batch of rows. Spark's bytes become int8,
+/// shorts int32, and binary uint8.
 ///
-/// @param number of the column in each row
-/// @param shape of a row's value; empty for a number, or for an array of one axis
+/// @param number the index of the column in each row
+/// @param shape the shape of a row's value; empty for a number, or for an array with one axis
 record RowColumn(String name, int number, DType numbers, List<Long> shape) implements Serializable {
-  /// The rows' values, under the column's name: blocks of hub models take their inputs by it.
+  /// Returns the rows' values as one array with the column's name, because blocks of hub models
+  /// find their inputs by name.
   ///
-  /// @throws MisuseException if a value is null, or of another length than the shape or the other rows
-  ///     have
+  /// @throws MisuseException if a value is null, or its length differs from the shape's or from
+  ///     that of another row
   NDArray array(NDManager manager, List<Row> rows) {
     Object first = values(rows.getFirst());
     boolean isArray = first.getClass().isArray();
@@ -73,7 +74,7 @@ record RowColumn(String name, int number, DType numbers, List<Long> shape) imple
     }
   }
 
-  /// A number, or an array of a primitive type.
+  /// Returns a number, or an array of a primitive type.
   private Object values(Row row) {
     if (row.isNullAt(number)) {
       throw new MisuseException("column '" + name + "' has a null, which no model takes");

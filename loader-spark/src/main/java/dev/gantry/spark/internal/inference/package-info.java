@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Models on executors, and rows on their way through them.
+/// Runs models on executors, and converts rows to their inputs and outputs.
 @NullMarked
 package dev.gantry.spark.internal.inference;
 

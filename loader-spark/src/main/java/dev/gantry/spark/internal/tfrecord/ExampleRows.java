@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.jspecify.annotations.Nullable;
 
-/// Reads records one after the other as rows, of which a missing feature is null.
+/// Reads the records of a file as rows, in their order. A missing feature becomes a null.
 final class ExampleRows implements PartitionReader<InternalRow> {
   private final TfRecordReader reader;
   private final StructField[] columns;

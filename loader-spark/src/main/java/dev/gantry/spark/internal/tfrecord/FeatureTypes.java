@@ -26,13 +26,13 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Maps features to types of columns, and these to features.
+/// Converts between the types of features and of columns.
 final class FeatureTypes {
   private FeatureTypes() {}
 
-  /// The kind of feature that a column is, or its elements are.
+  /// Returns the kind of feature that stores a column's values, or the elements of its arrays.
   ///
-  /// @throws MisuseException if a record has no such values
+  /// @throws MisuseException if no kind of feature stores such values
   static FeatureSpec.Kind kind(StructField column) {
     DataType type = column.dataType();
     DataType element = element(type);
@@ -52,7 +52,7 @@ final class FeatureTypes {
     return dtype == DType.F32 ? FeatureSpec.Kind.FLOAT : FeatureSpec.Kind.INT64;
   }
 
-  /// @throws MisuseException if records have no place for a column
+  /// @throws MisuseException if no kind of feature stores a column's values
   static void requireKinds(StructType schema) {
     for (StructField column : schema.fields()) {
       var _ = kind(column);
@@ -63,10 +63,11 @@ final class FeatureTypes {
     return type instanceof ArrayType array ? array.elementType() : type;
   }
 
-  /// A feature that all records have once is a value, another one an array. Features are in the order of their names.
-  /// No files have none.
+  /// Derives the columns from the first records. A feature with exactly one value in all of them
+  /// becomes a plain column, any other feature an array. The columns are sorted by name. If there
+  /// are no files, there are no columns.
   ///
-  /// @param most how many records are looked at
+  /// @param most the number of records that are read
   /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
   static StructType infer(List<Path> files, long most) {
     Schema.Look look =
@@ -95,11 +96,12 @@ final class FeatureTypes {
     return columns;
   }
 
-  /// Refuses misspelt names, before rows are read as nulls: each column must occur in one of the first records, or
-  /// else in some record of the first file that has any.
+  /// Refuses misspelt names before their columns are read as nulls. Each column must occur in one
+  /// of the first records, or else in some record of the first file that has records.
   ///
-  /// @param most how many records count as the first
-  /// @throws MisuseException naming the first file, the column and the features that are there
+  /// @param most the number of first records that are read
+  /// @throws MisuseException if a column does not occur; it names the first file, the column and
+  ///     the present features
   static void requireThere(List<Path> files, StructType columns, long most) {
     Set<String> missing = new LinkedHashSet<>(List.of(columns.fieldNames()));
     ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.NONE);

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Rows as `tf.train.Example`s; a null is a feature that is not there. Not thread-safe.
+/// Encodes rows as `tf.train.Example`s. A null value is a missing feature. Not thread-safe.
 final class RowExamples {
   private final StructField[] columns;
   private final FeatureSpec.Kind[] kinds;
@@ -26,7 +26,7 @@ final class RowExamples {
     kinds = Arrays.stream(columns).map(FeatureTypes::kind).toArray(FeatureSpec.Kind[]::new);
   }
 
-  /// @throws MisuseException if an array has a null
+  /// @throws MisuseException if an array contains a null
   byte[] record(InternalRow row) {
     ExampleBuilder example = new ExampleBuilder();
     for (int i = 0; i < columns.length; i++) {

@@ -11,15 +11,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// The files that a path stands for.
+/// Finds the TFRecord files of a path.
 final class TfRecordFiles {
   private TfRecordFiles() {}
 
-  /// A file; or of a folder the files of the set that was written there, or all whose names begin with
-  /// neither a dot nor an underscore, indexes aside.
+  /// Returns the file itself, or the files of a folder: those of the set that was written there,
+  /// or else all files except indexes and those whose names begin with a dot or an underscore.
   ///
-  /// @throws MisuseException if the folder has none, and no set was written there
-  /// @throws dev.gantry.core.MalformedFileException if the set is not whole
+  /// @throws MisuseException if the folder has no such file, and no set was written there
+  /// @throws dev.gantry.core.MalformedFileException if a file of the set is missing
   static List<Path> of(Path path) {
     Optional<Folder> folder = Folder.at(GantrySession.shared(), Location.of(path));
     if (folder.isEmpty()) {

@@ -19,12 +19,13 @@ import java.util.UUID;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
-/// Writes a DataFrame as one set of TFRecord files, a file each partition that has rows, with indexes.
+/// Writes a DataFrame as one set of TFRecord files with indexes, one file for each partition that
+/// has rows.
 ///
 /// @param index whether each file gets an index
 record TfRecordOutput(String folder, StructType columns, Compression compression, boolean index)
     implements SetOutput<String> {
-  /// @throws dev.gantry.core.MisuseException if a column does not fit
+  /// @throws dev.gantry.core.MisuseException if a column cannot be stored as a feature
   static TfRecordOutput of(StructType schema, SourceOptions options) {
     FeatureTypes.requireKinds(schema);
     Compression compression = options.choice("compression", Compression.class, Compression.NONE);
@@ -71,7 +72,7 @@ record TfRecordOutput(String folder, StructType columns, Compression compression
   public String write(String part, Iterator<InternalRow> rows) {
     Path work = JointFiles.unfinished(Path.of(folder));
     if (!Files.isDirectory(work)) {
-      // The writer would make it.
+      // The check is needed, because the writer would create the missing folder.
       throw new TransferException(
           "open", work + ", since the job has ended", new Failure.Cancelled());
     }

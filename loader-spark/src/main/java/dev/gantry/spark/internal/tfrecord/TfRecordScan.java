@@ -14,14 +14,15 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
-/// Reads TFRecord files. A file with an index is read by several tasks; others, by one each.
+/// Reads TFRecord files. Several tasks read a file that has an index; one task reads a file that
+/// has none.
 record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
     implements Scan, Batch {
-  /// Some records of one file.
+  /// A range of records of one file.
   ///
-  /// @param offset where the first begins
-  /// @param first its number
-  /// @param count how many, at most
+  /// @param offset the offset of the first record in the file, in bytes
+  /// @param first the number of the first record
+  /// @param count how many records there are at most
   record Part(PlannedFile file, long offset, long first, long count) implements InputPartition {}
 
   @Override
@@ -47,7 +48,8 @@ record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
   }
 
   private void plan(Path file, List<InputPartition> partitions) {
-    // Before its index is opened, which is one of the file as it is then.
+    // The version is taken before the index is opened, so that the index cannot be older than the
+    // version.
     PlannedFile planned = PlannedFile.of(file);
     if (planned.bytes() > partitionBytes
         && TfRecordIndex.open(file, GantrySession.shared())

@@ -10,14 +10,15 @@ import java.util.List;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
-/// The data source `tfrecord`: `tf.train.Example`s as a DataFrame, a feature a column.
+/// The data source `tfrecord`: it reads and writes `tf.train.Example`s as a DataFrame with one
+/// column for each feature.
 public final class TfRecordSource extends FormatSource {
   static final String NAME = "tfrecord";
 
-  /// How many records are looked at for their features.
+  /// How many records are read to derive the columns.
   private static final long INFERRED_RECORDS = 100;
 
-  /// For Spark.
+  /// Called by Spark.
   public TfRecordSource() {
     super(NAME, List.of("compression", "index", "inferRecords", FormatTable.PARTITION));
   }
