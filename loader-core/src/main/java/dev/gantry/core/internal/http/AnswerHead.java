@@ -14,18 +14,19 @@ import java.util.regex.Pattern;
 
 /// The status line and the headers of an answer.
 ///
-/// @param staysOpen whether the connection serves another request afterwards
+/// @param staysOpen whether the connection can carry another request after this answer
 record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implements ResponseInfo {
-  /// The length of a body that ends with its connection.
+  /// The length of a body whose end is the end of its connection.
   static final long UNTIL_CLOSED = Long.MAX_VALUE;
 
   private static final Pattern STATUS = Pattern.compile("HTTP/1\\.([01]) (\\d{3})(?: .*)?");
 
-  /// A name, and a value that may be sent back with the next request.
+  /// A header's name and value. The value has only characters that may be sent back with the next
+  /// request.
   private static final Pattern HEADER =
       Pattern.compile("([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\\t\\x20-\\x7e\\x80-\\xff]*)");
 
-  /// @param lines the lines before the empty one
+  /// @param lines the lines of the answer before its first empty line
   static AnswerHead of(List<String> lines) throws IOException {
     Matcher status = STATUS.matcher(lines.getFirst());
     if (!status.matches()) {
@@ -56,7 +57,7 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
     return statusCode / 100 == 1;
   }
 
-  /// Whether the body comes in chunks, each of which says its length.
+  /// Whether the body comes in chunks, each of which begins with its length.
   boolean isChunked() throws IOException {
     String encoding = headers.firstValue("Transfer-Encoding").orElse("");
     if (!encoding.isEmpty() && !encoding.equalsIgnoreCase("chunked")) {

@@ -27,18 +27,19 @@ import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 import org.jspecify.annotations.Nullable;
 
-/// A connection of HTTP/1.1 to a server, which answers one request after another. The bytes of an answer are read from the
-/// kernel straight to where they are wanted, or through the heap with TLS. For one thread at a time, but any thread may call [#close], which ends a
-/// call that is under way.
+/// A connection of HTTP/1.1 to a server, which answers one request after another. The bytes of an
+/// answer's body are read from the kernel straight into the caller's buffer; with TLS they pass
+/// through the heap. One thread at a time may use a connection, but any thread may call [#close],
+/// which ends a call that is under way.
 final class Connection implements Closeable {
   private static final int BUFFER_BYTES = 8 << 10;
   private static final int MAX_HEAD_BYTES = 64 << 10;
 
-  /// A server, and the way to it.
+  /// A server, and the proxy through which it is reached.
   ///
-  /// @param proxy the proxy that passes requests on; empty for none
+  /// @param proxy the proxy that forwards requests; empty for none
   record Peer(boolean secure, String host, int port, Optional<InetSocketAddress> proxy) {
-    /// Takes the proxy that the JVM's [ProxySelector] names.
+    /// Returns the server of an address, with the proxy that the JVM's [ProxySelector] names.
     static Peer of(URI address) {
       boolean secure = "https".equalsIgnoreCase(address.getScheme());
       int port = address.getPort() >= 0 ? address.getPort() : secure ? 443 : 80;
@@ -64,13 +65,14 @@ final class Connection implements Closeable {
   private ReadableByteChannel in;
   private WritableByteChannel out;
 
-  /// Bytes that came with the answer's head, or with the length of a chunk.
+  /// Bytes of the body that were received together with the answer's head, or with the length of a
+  /// chunk.
   private final ByteBuffer ahead = ByteBuffer.allocate(BUFFER_BYTES).flip();
 
   private boolean staysOpen;
   private boolean chunked;
 
-  /// The bytes of the body, or of its current chunk, that have not been read.
+  /// The number of bytes of the body, or of its current chunk, that have not been read.
   private long left;
 
   private volatile long idleSinceNanos;
@@ -113,7 +115,8 @@ final class Connection implements Closeable {
     secure();
   }
 
-  /// Begins TLS, with a server whose certificate must be of its name and of an authority that the JVM trusts.
+  /// Begins TLS. The server's certificate must state the server's name, and an authority that the
+  /// JVM trusts must have issued it.
   private void secure() throws IOException {
     SSLSocket tls;
     try {
@@ -219,7 +222,7 @@ final class Connection implements Closeable {
     throw new IOException("a line of the answer is too long");
   }
 
-  /// Reads the length of the next chunk; after the last one, the lines that follow it.
+  /// Reads the length of the next chunk; after the last chunk, also the lines that follow it.
   private long chunk() throws IOException {
     String line = line();
     long length;
@@ -240,9 +243,9 @@ final class Connection implements Closeable {
     return length;
   }
 
-  /// Reads bytes of the answer's body, as many as there are at once.
+  /// Reads the bytes of the answer's body that one read of the connection gives.
   ///
-  /// @return how many; -1 at the end of the body, or of the connection
+  /// @return the number of bytes; -1 at the end of the body, or of the connection
   int read(ByteBuffer target) throws IOException {
     if (left == 0) {
       return -1;
@@ -273,14 +276,14 @@ final class Connection implements Closeable {
     return count;
   }
 
-  /// Whether the body goes on, as its head and chunks say.
+  /// Whether bytes of the body are missing, by the lengths that its head and chunks state.
   boolean hasMore() {
     return left > 0 && left != AnswerHead.UNTIL_CLOSED;
   }
 
-  /// Passes over the rest of an answer that nobody wants, if it has come.
+  /// Skips the unread bytes of an answer, if all of them have been received.
   ///
-  /// @return whether another request may follow
+  /// @return whether the connection can carry another request
   boolean endAnswer() {
     if (!chunked && left <= ahead.remaining()) {
       ahead.position(ahead.position() + (int) left);
@@ -289,7 +292,7 @@ final class Connection implements Closeable {
     return staysOpen && !chunked && left == 0 && !ahead.hasRemaining() && socket.isOpen();
   }
 
-  /// Notes that nobody uses this from now on.
+  /// Records that this connection is not in use from now on.
   void idle() {
     idleSinceNanos = System.nanoTime();
   }
@@ -303,7 +306,7 @@ final class Connection implements Closeable {
     try {
       socket.close();
     } catch (IOException _) {
-      // The connection is gone.
+      // The connection is closed already.
     }
   }
 }

@@ -14,13 +14,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// The open connections of a store. Those that nobody uses are kept for some seconds. Thread-safe.
+/// The open connections of a store. Connections that are not in use are kept open for some
+/// seconds. Thread-safe.
 final class Connections implements AutoCloseable {
   private static final long KEPT_NANOS = TimeUnit.SECONDS.toNanos(30);
 
   private final Set<Connection> all = new HashSet<>();
 
-  /// Connections that nobody uses, the one that was used last first.
+  /// The connections that are not in use, the most recently used first.
   private final Deque<Connection> idle = new ArrayDeque<>();
 
   private final BooleanSupplier look = this::look;
@@ -28,8 +29,9 @@ final class Connections implements AutoCloseable {
 
   /// Sends a request over a connection that is open and not in use, or over a new one.
   ///
-  /// @param attempt gets the connection, to close it if it is stopped
-  /// @return the connection with the head of the answer. Callers give it back
+  /// @param attempt receives the connection, which it closes if the attempt is stopped
+  /// @return the connection, which has read the head of the answer; the caller passes it to
+  ///     [#giveBack]
   Connection ask(HttpRequest request, RangeAttempt attempt) throws IOException {
     Peer peer = Peer.of(request.uri());
     Connection kept = takeKept(peer);
@@ -37,7 +39,7 @@ final class Connections implements AutoCloseable {
       try {
         return ask(kept, request, attempt);
       } catch (IOException _) {
-        // The server may have closed the connection while nobody used it.
+        // The server may have closed the connection while it was not in use.
       }
     }
     return ask(open(peer), request, attempt);
@@ -86,7 +88,7 @@ final class Connections implements AutoCloseable {
     connection.close();
   }
 
-  /// Gives back a connection, which is kept if another request may follow.
+  /// Takes back a connection, and keeps it open if it can carry another request.
   synchronized void giveBack(Connection used) {
     if (closed || !used.endAnswer()) {
       drop(used);
@@ -108,7 +110,7 @@ final class Connections implements AutoCloseable {
     return closed;
   }
 
-  /// Closes all connections, also those in use.
+  /// Closes all connections, including connections in use.
   @Override
   public synchronized void close() {
     closed = true;

@@ -11,10 +11,11 @@ import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The version of a file, as a server states it: it shows that a file has changed.
+/// The version of a file, as a server states it. A different version shows that the file has
+/// changed.
 ///
-/// @param validator a strong ETag; where there is none, the value of `Last-Modified`; empty for bytes that never change, of
-///     which the server says neither
+/// @param validator a strong ETag; if there is none, the value of `Last-Modified`; empty for bytes
+///     that never change if the server states neither
 /// @param size the file's size in bytes
 record FileVersion(String validator, long size) {
   private static final Pattern CONTENT_RANGE =

@@ -8,7 +8,8 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.regex.Pattern;
 
-/// Values of headers: a server may write any, and a user's settings may hold what no header takes.
+/// Reads and checks values of headers: a server may send any text, and a user's settings may hold
+/// text that a header cannot carry.
 public final class HeaderValues {
   private static final Pattern COUNT = Pattern.compile("\\d{1,18}");
 
@@ -18,8 +19,8 @@ public final class HeaderValues {
 
   /// Returns a token that a header can carry. A message never shows it.
   ///
-  /// @param source the setting that has it
-  /// @throws MisuseException if no header can
+  /// @param source the setting that has the token, for the message
+  /// @throws MisuseException if a header cannot carry the token
   public static String token(String secret, String source) {
     if (!TOKEN.matcher(secret).matches()) {
       throw new MisuseException(source + " must have one word of ASCII characters, the token");
@@ -31,7 +32,8 @@ public final class HeaderValues {
     return COUNT.matcher(value).matches();
   }
 
-  /// Returns a count of bytes; empty if the header is not there, or no such number.
+  /// Returns the count of bytes in a header; empty if the header is missing, or its value is not
+  /// such a number.
   public static OptionalLong count(HttpHeaders headers, String name) {
     return headers
         .firstValue(name)
@@ -40,7 +42,7 @@ public final class HeaderValues {
         .orElseGet(OptionalLong::empty);
   }
 
-  /// Resolves an address that an answer names; empty if it is none.
+  /// Resolves an address that an answer names; empty if the text is not an address.
   public static Optional<URI> address(URI from, String value) {
     try {
       return Optional.of(from.resolve(value));

@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 
-/// Requests that are not for ranges, such as one for a list of files. A caller waits for its answer, and may be
-/// interrupted. Thread-safe.
+/// Requests that are not for ranges, such as one for a list of files. Each call waits for the
+/// server's answer; an interrupt ends the wait. Thread-safe.
 public final class HttpCalls {
   private static final RetryLimits LIMITS = RetryLimits.DEFAULT;
 
@@ -26,18 +26,19 @@ public final class HttpCalls {
   private final RequestHeaders headers;
   private final Predicate<URI> home;
 
-  /// @param home the addresses to which a `HEAD` is redirected: what other addresses say is not what is asked for
+  /// @param home the addresses to which a redirect of `HEAD` is followed; an answer from another
+  ///     address would not describe the requested file
   public HttpCalls(HttpStore http, RequestHeaders headers, Predicate<URI> home) {
     this.http = http;
     this.headers = headers;
     this.home = home;
   }
 
-  /// Sends a request until an answer is final, also one that refuses.
+  /// Repeats a request until an answer is final; a refusal is final, too.
   ///
   /// @param limit how long an attempt may take
-  /// @param patient whether to ask again after failures that may pass
-  /// @throws IOException if no answer came
+  /// @param patient whether to ask again after transient failures
+  /// @throws IOException if no answer arrived
   public <T> HttpResponse<T> send(
       String method, URI uri, BodyHandler<T> body, Duration limit, boolean patient)
       throws IOException, InterruptedException {

@@ -51,7 +51,7 @@ final class HttpFile implements StoredFile {
   /// Opens a file by a request for its first byte, since some servers do not answer `HEAD`.
   ///
   /// @param source the address of the file
-  /// @param headers what a request to an address needs beside the range
+  /// @param headers gives the headers that a request to an address needs besides the range
   /// @param fixed whether the address names bytes that never change
   static HttpFile open(
       HttpStore store,
@@ -67,13 +67,15 @@ final class HttpFile implements StoredFile {
     return file;
   }
 
-  /// Returns the validator of the version that ranges must be of; empty before the first answer.
+  /// Returns the validator of the version that every range must have; empty before the first
+  /// answer.
   String validator() {
     FileVersion known = version;
     return known == null ? "" : known.validator();
   }
 
-  /// Checks that an answer brings a range of this file; the first answer states the version.
+  /// Checks that an answer has the range of this file's version. The first answer sets the
+  /// version.
   void check(ResponseInfo answer, long offset, long length) throws RemoteFault {
     FileVersion known = version;
     if (known == null) {
@@ -97,7 +99,7 @@ final class HttpFile implements StoredFile {
     return resolved;
   }
 
-  /// Notes the address that brought a range.
+  /// Records the address that served a range.
   void resolved(URI from) {
     resolved = from;
   }
@@ -121,7 +123,8 @@ final class HttpFile implements StoredFile {
     return REQUESTS_AT_ONCE;
   }
 
-  /// Returns an empty version if the server sends a date only: dates are exact to a second, in which a file can change.
+  /// Returns an empty version if the server sends only a date: a file can change twice within one
+  /// second, the resolution of such dates.
   @Override
   public String version() {
     return validator().startsWith("\"") ? known().toString() : "";

@@ -14,11 +14,12 @@ import java.time.Duration;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Files of HTTP servers that serve ranges, read over HTTP/1.1. Each request under way has a [Connection] and a thread of
-/// its own: the JDK's client takes seven times as much of the CPU, since it allocates and copies what comes.
-/// [RangeRequest] follows redirects. The JDK's system properties name the proxies. Thread-safe.
+/// Files of HTTP servers that serve ranges, read over HTTP/1.1. Each request under way has a
+/// [Connection] and a thread of its own: the JDK's client takes seven times as much CPU time,
+/// since it allocates buffers and copies every byte that it receives. [RangeRequest] follows
+/// redirects. The JDK's system properties name the proxies. Thread-safe.
 public final class HttpStore implements Store {
-  /// How long it may take until a connection stands.
+  /// The longest time to establish a connection.
   static final Duration CONNECT = Duration.ofSeconds(10);
 
   private final RetryLimits limits;
@@ -52,10 +53,11 @@ public final class HttpStore implements Store {
     return HttpFile.open(this, limits, remote, source, RequestHeaders.NONE, false);
   }
 
-  /// Opens the file that `source` brings, for a store with names of its own.
+  /// Opens the file at the address `source`, for a store that has its own names for files.
   ///
   /// @param file the file's name in messages
-  /// @param fixed whether addresses name bytes that never change, so that a server need not state their version
+  /// @param fixed whether the address names bytes that never change, so that the server need not
+  ///     state their version
   /// @throws TransferException if the file is not there or cannot be read
   public StoredFile open(Location.Remote file, URI source, RequestHeaders headers, boolean fixed) {
     requireOpen();

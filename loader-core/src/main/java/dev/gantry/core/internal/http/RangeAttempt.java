@@ -12,8 +12,8 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/// One attempt at a range: which connection brings it, and how far it has come. Its thread reads straight into the
-/// target; any other may stop it.
+/// One attempt to read a range. It knows the connection in use and the number of bytes received.
+/// The attempt's thread reads straight into the target; any other thread may stop the attempt.
 final class RangeAttempt implements RemoteRequest.Attempt {
   private static final long MAX_READ_BYTES = 1 << 30;
 
@@ -21,7 +21,7 @@ final class RangeAttempt implements RemoteRequest.Attempt {
   private final MemorySegment target;
   private final CompletableFuture<Void> over = new CompletableFuture<>();
 
-  /// Made early, since [#stop] may find no heap.
+  /// Made early, since [#stop] must not need heap.
   private final Cleanup.Wait untilLeft = this::awaitLeft;
 
   private @Nullable Connection connection;
@@ -37,17 +37,17 @@ final class RangeAttempt implements RemoteRequest.Attempt {
     this.target = request.target();
   }
 
-  /// Returns for how long less has come than [RetryLimits#LEAST_BYTES].
+  /// Returns the time during which fewer than [RetryLimits#LEAST_BYTES] bytes have been received.
   Duration idle() {
     return Duration.ofNanos(System.nanoTime() - progressNanos);
   }
 
-  /// Completes when the attempt needs no more time, however it ended.
+  /// Returns a future that completes when the attempt has ended in any way.
   CompletableFuture<Void> over() {
     return over;
   }
 
-  /// Says which connection brings the next answer, so that [#stop] can close it.
+  /// Sets the connection of the next answer, so that [#stop] can close it.
   void uses(Connection next) throws IOException {
     synchronized (this) {
       connection = next;
@@ -59,12 +59,12 @@ final class RangeAttempt implements RemoteRequest.Attempt {
     throw stopped();
   }
 
-  /// Says that the attempt needs its connection no more.
+  /// Records that the attempt no longer uses its connection.
   synchronized void leaves() {
     connection = null;
   }
 
-  /// Fills the target with an answer's body.
+  /// Reads an answer's body into the target.
   void fill(Connection from) throws IOException {
     synchronized (this) {
       if (stopped) {
@@ -115,7 +115,7 @@ final class RangeAttempt implements RemoteRequest.Attempt {
       stopped = true;
       used = connection;
     }
-    // A thread that reads leaves the target when its connection is closed.
+    // Closing the connection makes a reading thread stop writing to the target.
     if (used != null) {
       used.close();
     }

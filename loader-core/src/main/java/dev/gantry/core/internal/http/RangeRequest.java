@@ -16,15 +16,16 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/// Asks a server for one range of a file, and follows redirects: each address gets headers of its own.
+/// Requests one range of a file from a server, and follows redirects. Each address is sent its own
+/// headers.
 final class RangeRequest extends RemoteRequest {
-  /// The statuses by which a server says that the address to which a redirect led has expired.
+  /// The statuses by which a server says that the address of a redirect has expired.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
 
   private final HttpFile file;
   private final ReadRequest request;
 
-  /// Whether the address to which a redirect led had expired, so that the redirect is followed anew.
+  /// Whether the address of a redirect had expired, so that the first address was asked again.
   private volatile boolean resolvedAgain;
 
   RangeRequest(HttpFile file, ReadRequest request) {
@@ -75,7 +76,7 @@ final class RangeRequest extends RemoteRequest {
     }
   }
 
-  /// @return the address that brought the range
+  /// @return the address that served the range
   private URI fetch(RangeAttempt attempt) throws IOException {
     URI from = uri();
     for (int redirects = 0; ; redirects++) {
@@ -87,7 +88,7 @@ final class RangeRequest extends RemoteRequest {
     }
   }
 
-  /// @return where the answer redirects to; empty if the range is there
+  /// @return the address that the answer redirects to; empty if the answer had the range
   private Optional<URI> fetch(RangeAttempt attempt, URI from, boolean mayRedirect)
       throws IOException {
     Connections connections = file.store.connections();
@@ -122,7 +123,7 @@ final class RangeRequest extends RemoteRequest {
     return builder.build();
   }
 
-  /// Fails the attempt if too little comes for too long.
+  /// Fails the attempt if too few bytes are received for too long.
   private void watch(RangeAttempt watched, Duration wait) {
     CompletableFuture<Void> timer = new CompletableFuture<>();
     var _ = watched.over().whenComplete((_, _) -> timer.complete(null));
@@ -156,7 +157,7 @@ final class RangeRequest extends RemoteRequest {
     }
   }
 
-  /// The connection was lost, maybe because the session was closed.
+  /// Returns the fault for a lost connection, which the closing of the session may have caused.
   private RemoteFault lost(IOException e) {
     if (file.store.isClosed()) {
       return Connections.sessionClosed();

@@ -7,7 +7,7 @@ import java.net.http.HttpResponse.ResponseInfo;
 import java.util.Optional;
 import java.util.Set;
 
-/// Reads where an answer redirects to.
+/// Reads the address to which an answer redirects.
 public final class Redirects {
   /// The most redirects that one request follows.
   public static final int MAX = 5;
@@ -20,8 +20,8 @@ public final class Redirects {
     return target(from, answer.statusCode(), answer.headers());
   }
 
-  /// Returns the address to which an answer redirects: empty if it does not, names no address of HTTP, or leads from
-  /// `https` to `http`.
+  /// Returns the address to which an answer redirects: empty if the answer does not redirect, does
+  /// not name an HTTP address, or leads from `https` to `http`.
   public static Optional<URI> target(URI from, int status, HttpHeaders headers) {
     if (!STATUSES.contains(status)) {
       return Optional.empty();
@@ -34,7 +34,7 @@ public final class Redirects {
             "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
   }
 
-  /// Whether two addresses are of one scheme, host and port.
+  /// Whether two addresses have the same scheme, host and port.
   public static boolean isSameServer(URI one, URI other) {
     return one.getScheme().equalsIgnoreCase(other.getScheme())
         && one.getHost().equalsIgnoreCase(other.getHost())

@@ -27,8 +27,8 @@ final class AzureKey {
   }
 
   /// @param text the key in Base64
-  /// @param setting that has it, for messages
-  /// @throws MisuseException if it is no key
+  /// @param setting the setting that has the key, for messages
+  /// @throws MisuseException if the text is not Base64
   static AzureKey of(String account, String text, String setting) {
     try {
       return new AzureKey(account, new SecretKeySpec(Base64.getDecoder().decode(text), ALGORITHM));
@@ -37,14 +37,14 @@ final class AzureKey {
     }
   }
 
-  /// Returns the value of `Authorization`.
+  /// Returns the value of the header `Authorization`.
   ///
-  /// @param range the value of `Range`; empty without one
-  /// @param headers the others, of which those that begin with `x-ms-` are signed, too
+  /// @param range the value of the header `Range`; empty if the request has none
+  /// @param headers the other headers, of which the headers that begin with `x-ms-` are signed,
+  ///     too
   String authorization(String method, URI address, String range, Map<String, String> headers) {
-    // Between method and range: Content-Encoding, -Language, -Length, -MD5 and -Type, Date, and
-    // four
-    // conditions. None of these headers is sent.
+    // The lines between method and range are for Content-Encoding, -Language, -Length, -MD5 and
+    // -Type, Date, and four conditions. They are empty, since none of these headers is sent.
     StringBuilder text =
         new StringBuilder(method).append("\n".repeat(11)).append(range).append('\n');
     new TreeMap<>(headers)
@@ -66,7 +66,7 @@ final class AzureKey {
     }
   }
 
-  /// The parameters of an address, each of which it has once.
+  /// Returns the parameters of an address, which has each parameter once.
   private static SortedMap<String, String> parameters(URI address) {
     SortedMap<String, String> parameters = new TreeMap<>();
     String query = address.getRawQuery();

@@ -17,12 +17,12 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// An account of Azure Blob Storage, by REST. Requests are signed by the account's key, or have a SAS token in their address,
-/// or neither.
+/// An account of Azure Blob Storage, by its REST interface. Requests are signed with the account's
+/// key, have a SAS token in their address, or are anonymous.
 ///
-/// @param endpoint of the account's blobs, without a slash at its end
+/// @param endpoint the address of the account's blobs, without a slash at its end
 /// @param sas a SAS token without `?`; empty for none
-/// @param key signs; empty for none
+/// @param key the key that signs requests; empty for none
 record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements ObjectService {
   private static final String CONNECTION = "AZURE_STORAGE_CONNECTION_STRING";
   private static final String ACCOUNT = "AZURE_STORAGE_ACCOUNT";
@@ -32,11 +32,12 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
   private static final String VERSION = "2021-12-02";
   private static final Pattern TOKEN = Pattern.compile("[A-Za-z0-9%&=._~:+/,-]*");
 
-  /// `Mon, 02 Jan 2006 15:04:05 GMT`: the JDK's own form has days of one digit.
+  /// The format `Mon, 02 Jan 2006 15:04:05 GMT`. The JDK's own format writes days below 10 with
+  /// one digit.
   private static final DateTimeFormatter DATE =
       DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ROOT);
 
-  /// @throws MisuseException if a setting is wrong, or none names the account
+  /// @throws MisuseException if a setting is wrong, or no setting names the account
   static AzureService of(Function<String, @Nullable String> variables) {
     Map<String, String> parts = parts(Variables.given(variables, CONNECTION).orElse(""));
     Optional<String> account =
@@ -79,7 +80,8 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
         + parts.getOrDefault("endpointsuffix", "core.windows.net");
   }
 
-  /// The parts of a connection string, `NAME=VALUE;NAME=VALUE`, by their names in lower case.
+  /// Returns the parts of a connection string, `NAME=VALUE;NAME=VALUE`, by their names in lower
+  /// case.
   private static Map<String, String> parts(String connection) {
     Map<String, String> parts = new HashMap<>();
     for (String part : connection.split(";", -1)) {
@@ -131,7 +133,7 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
   @Override
   public String advice(int status) {
     return switch (status) {
-      // An account that is open to nobody says 409 to who does not say who he is.
+      // An account without public access answers 409 to an anonymous request.
       case 401, 403, 409 ->
           key.isPresent()
               ? "the account does not accept the key of " + KEY + " or " + CONNECTION
@@ -146,7 +148,7 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
     };
   }
 
-  /// Hides what is secret.
+  /// Hides the key and the SAS token.
   @Override
   public String toString() {
     return endpoint.toString();

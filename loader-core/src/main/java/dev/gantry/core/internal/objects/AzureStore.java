@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Blobs of an account of Azure Blob Storage, as `az://CONTAINER/NAME`.
 public final class AzureStore extends ObjectStore {
-  /// Is called by [java.util.ServiceLoader].
+  /// Makes the store for [java.util.ServiceLoader].
   public AzureStore() {
     this(Variables::ofProcess);
   }

@@ -13,8 +13,8 @@ import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Google Cloud Storage by its interface in XML. Requests have the token that a variable names, or else that of the machine
-/// ([GoogleMachine]), or none.
+/// Google Cloud Storage, by its XML interface. Requests have the token in a variable, or else the
+/// machine's token ([GoogleMachine]), or no token.
 final class GcsService implements ObjectService {
   private static final String TOKEN = "CLOUDSDK_AUTH_ACCESS_TOKEN";
   private static final String ANONYMOUS = "GANTRY_GCS_ANONYMOUS";

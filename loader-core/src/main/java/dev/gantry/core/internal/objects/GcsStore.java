@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Objects of Google Cloud Storage, as `gs://BUCKET/KEY`.
 public final class GcsStore extends ObjectStore {
-  /// Is called by [java.util.ServiceLoader].
+  /// Makes the store for [java.util.ServiceLoader].
   public GcsStore() {
     this(Variables::ofProcess);
   }

@@ -19,8 +19,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// The tokens of a machine or container in Google's cloud, which its metadata server gives for an hour or so. Elsewhere
-/// there is no such server. Thread-safe.
+/// Gets the tokens of a machine or container in Google's cloud from its metadata server. A token
+/// is valid for about an hour. Outside Google's cloud there is no such server. Thread-safe.
 final class GoogleMachine {
   private static final String PATH = "/computeMetadata/v1/instance/service-accounts/default/token";
   private static final JsonFactory JSON = new JsonFactory();
@@ -37,7 +37,7 @@ final class GoogleMachine {
   private Optional<String> token = Optional.empty();
   private long expiresNanos;
 
-  /// @throws dev.gantry.core.MisuseException if `GCE_METADATA_HOST` names no host
+  /// @throws dev.gantry.core.MisuseException if `GCE_METADATA_HOST` does not name a host
   GoogleMachine(Function<String, @Nullable String> variables, HttpStore http) {
     String setting = "GCE_METADATA_HOST";
     String host = Variables.given(variables, setting).orElse("metadata.google.internal");
@@ -45,12 +45,12 @@ final class GoogleMachine {
     calls = new HttpCalls(http, (_, _, _) -> Map.of("Metadata-Flavor", "Google"), _ -> false);
   }
 
-  /// Whether there is a metadata server that gives tokens, as was seen last.
+  /// Whether the metadata server gave a token when it was last asked.
   synchronized boolean isThere() {
     return token.isPresent();
   }
 
-  /// Returns a token; empty where no metadata server is, or the machine has no account.
+  /// Returns a token; empty if there is no metadata server, or the machine has no account.
   ///
   /// @throws IOException if a server that gave a token gives none any more
   synchronized Optional<String> token() throws IOException {
@@ -59,7 +59,7 @@ final class GoogleMachine {
       try {
         ask(false);
       } catch (IOException _) {
-        // Not a machine of Google's.
+        // This machine is not in Google's cloud.
       }
     } else if (token.isPresent() && expiresNanos - System.nanoTime() < RENEWED_NANOS) {
       ask(true);

@@ -10,8 +10,9 @@ import java.nio.charset.StandardCharsets;
 
 /// The object that a location such as `s3://bucket/key` names.
 ///
-/// @param bucket as the service calls what has the objects: a container, for Azure
-/// @param key of the object, or the beginning of many keys; without the slash behind the bucket
+/// @param bucket the bucket that has the object; for Azure, the container
+/// @param key the object's key, or the prefix of many keys; without the slash that follows the
+///     bucket
 public record ObjectName(String bucket, String key) {
   /// @throws MisuseException if the location does not name a bucket
   public static ObjectName of(Location location) {
@@ -20,8 +21,8 @@ public record ObjectName(String bucket, String key) {
     }
     URI uri = remote.uri();
     String form = " must be " + remote.scheme() + "://bucket/key";
-    // Takes the authority and not the host: old buckets have underscores in their names, and hosts
-    // may not.
+    // This reads the authority and not the host, since names of old buckets may have underscores,
+    // and hosts may not.
     String bucket = uri.getRawAuthority();
     if (bucket == null || bucket.contains("@") || bucket.contains(":")) {
       throw new MisuseException(location + form);
@@ -34,7 +35,7 @@ public record ObjectName(String bucket, String key) {
     return new ObjectName(bucket, path.isEmpty() ? "" : path.substring(1));
   }
 
-  /// Does what [#of] does, for a single object.
+  /// Does what [#of] does, and requires the location to name a single object.
   public static ObjectName ofObject(Location location) {
     ObjectName name = of(location);
     if (name.key().isEmpty() || name.key().endsWith("/")) {
@@ -43,12 +44,12 @@ public record ObjectName(String bucket, String key) {
     return name;
   }
 
-  /// Returns this as a folder: the key ends in a slash, unless it is empty for a whole bucket.
+  /// Returns this name as a folder: its key ends in a slash, or is empty for a whole bucket.
   public ObjectName folder() {
     return key.isEmpty() || key.endsWith("/") ? this : new ObjectName(bucket, key + "/");
   }
 
-  /// The location of this.
+  /// Returns the location of this object.
   public Location.Remote location(String scheme) {
     try {
       return new Location.Remote(new URI(scheme, bucket, "/" + key, null, null));
@@ -57,7 +58,7 @@ public record ObjectName(String bucket, String key) {
     }
   }
 
-  /// This as the path of a URL, beginning with a slash.
+  /// Returns the path of a URL that names this object. The path begins with a slash.
   String path() {
     return "/" + bucket + "/" + encoded(key).replace("%2F", "/");
   }

@@ -5,19 +5,20 @@ import dev.gantry.core.internal.http.RequestHeaders;
 import java.net.URI;
 import java.util.List;
 
-/// How a service for objects is asked, and what it needs to know who asks. Thread-safe.
+/// Makes the addresses of requests to an object storage service, and the headers that authenticate
+/// them. Thread-safe.
 interface ObjectService extends RequestHeaders {
-  /// The address of an object.
+  /// Returns the address of an object.
   URI address(ObjectName name);
 
-  /// The address of a list of the objects in a folder, without those in folders within.
+  /// Returns the address that lists the objects in a folder, but not in its subfolders.
   ///
-  /// @param after where the page before ended; empty for the first page
+  /// @param after the marker at which the page before ended; empty for the first page
   URI list(ObjectName folder, String after);
 
-  /// A part of a list.
+  /// One page of a list.
   ///
-  /// @param next where the next part begins; empty after the last one
+  /// @param next the marker for [#list] at which the next page begins; empty after the last page
   record Page(List<String> keys, String next) {}
 
   Page page(String answer);

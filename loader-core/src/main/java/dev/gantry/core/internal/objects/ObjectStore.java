@@ -22,8 +22,8 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Objects in the buckets of a service, as `SCHEME://BUCKET/KEY`: files of HTTP whose requests carry what the service needs.
-/// Thread-safe.
+/// Objects in the buckets of a service, as `SCHEME://BUCKET/KEY`. They are read over HTTP, with
+/// the headers that the service needs. Thread-safe.
 abstract class ObjectStore implements Store {
   private static final Duration PAGE = Duration.ofSeconds(30);
   private static final long MAX_PAGE_BYTES = 64L << 20;
@@ -37,13 +37,13 @@ abstract class ObjectStore implements Store {
   private @Nullable ObjectService service;
   private boolean closed;
 
-  /// @param variables gives a setting's value; null for one that is not set
+  /// @param variables gives a setting's value; null for a setting that is not set
   ObjectStore(String scheme, Function<String, @Nullable String> variables) {
     this.scheme = scheme;
     this.variables = variables;
   }
 
-  /// Makes the service, when the first file is opened.
+  /// Makes the service; called when the first file is opened.
   ///
   /// @throws MisuseException if a setting is wrong
   abstract ObjectService service(Function<String, @Nullable String> settings, HttpStore client);
@@ -93,7 +93,7 @@ abstract class ObjectStore implements Store {
     for (int i = 0; i == 0 || !after.isEmpty(); i++) {
       ObjectService.Page page = page(asked, folder, name, after);
       for (String key : page.keys()) {
-        // Leaves out the folder itself, which some programs make as an empty object.
+        // The folder itself is left out: some programs make it as an empty object.
         if (key.startsWith(name.key()) && !key.endsWith("/")) {
           found.add(new ObjectName(name.bucket(), key).location(scheme));
         }

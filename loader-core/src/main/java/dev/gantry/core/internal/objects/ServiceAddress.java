@@ -4,14 +4,14 @@ package dev.gantry.core.internal.objects;
 import dev.gantry.core.MisuseException;
 import java.net.URI;
 
-/// The address of a service, which a setting may name.
+/// Parses the address of a service that a setting names.
 final class ServiceAddress {
   private ServiceAddress() {}
 
-  /// Reads an address, and takes slashes from its end.
+  /// Parses an address, and removes slashes from its end.
   ///
-  /// @param setting that names it, for messages
-  /// @throws MisuseException if it is no address of HTTP
+  /// @param setting the setting that names the address, for messages
+  /// @throws MisuseException if the text is not an HTTP address
   static URI of(String setting, String text) {
     try {
       URI address = URI.create(text.replaceFirst("/+$", ""));
@@ -22,7 +22,7 @@ final class ServiceAddress {
         return address;
       }
     } catch (IllegalArgumentException _) {
-      // Refused below.
+      // The text is refused below.
     }
     throw new MisuseException(setting + " must be an http or https address (was " + text + ")");
   }

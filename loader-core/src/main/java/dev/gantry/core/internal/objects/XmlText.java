@@ -6,19 +6,20 @@ import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The texts in an XML answer of a service for objects, whose elements with text have no attributes that matter.
+/// Reads the texts in an XML answer of an object storage service. Elements with attributes are not
+/// found.
 public final class XmlText {
   private static final Pattern ESCAPE =
       Pattern.compile("&(?:(lt|gt|quot|apos|amp)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));");
 
   private XmlText() {}
 
-  /// Returns the text of the first element of a name; empty if there is none.
+  /// Returns the text of the first element with a name; empty if there is none.
   public static String element(String xml, String name) {
     return elements(xml, "<" + name + ">").stream().findFirst().orElse("");
   }
 
-  /// Returns the texts that follow a tag, or several tags with space between them.
+  /// Returns the texts that follow a tag, or several tags that are separated only by white space.
   static List<String> elements(String xml, String tags) {
     String between = tags.replace("><", ">\\s*<");
     return Pattern.compile(between + "([^<]*)</")
