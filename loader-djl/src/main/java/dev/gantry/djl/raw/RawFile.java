@@ -124,7 +124,6 @@ public final class RawFile {
   ///     is closed, on another device than it says, or not fully accessible; nothing has changed
   ///     then
   /// @throws dev.gantry.core.TransferException if the file or device fails
-  /// @throws dev.gantry.core.TransferException if the file or device fails
   public TransferReport write(List<Part> parts) {
     MisuseException.requireGiven("parts", parts);
     return session.write(

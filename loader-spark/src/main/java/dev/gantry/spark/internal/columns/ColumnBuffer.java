@@ -10,7 +10,7 @@ import java.nio.ByteOrder;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
-/// The values of one column end to end, as a file stores them. Not thread-safe.
+/// The values of one column in consecutive memory, as a file stores them. Not thread-safe.
 public final class ColumnBuffer {
   static final ValueLayout.OfShort SHORT =
       ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -23,7 +23,7 @@ public final class ColumnBuffer {
   static final ValueLayout.OfDouble DOUBLE =
       ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  /// Some virtual machines have no longer arrays.
+  /// Some JVMs support no longer arrays than this.
   private static final int MOST_BYTES = Integer.MAX_VALUE - 8;
 
   private final TensorColumn column;
@@ -33,9 +33,9 @@ public final class ColumnBuffer {
   private final long elements;
   private final MemorySegment bytes;
 
-  /// @param ordinal the column's number in each row
-  /// @param rows how many rows there is room for
-  /// @throws MisuseException if that takes more than an array of Java has
+  /// @param ordinal the column's index in each row
+  /// @param rows the capacity of the buffer, in rows
+  /// @throws MisuseException if the rows need more bytes than a Java array has
   public ColumnBuffer(TensorColumn column, int ordinal, int rows) {
     this.column = column;
     this.ordinal = ordinal;
@@ -53,12 +53,12 @@ public final class ColumnBuffer {
     return field;
   }
 
-  /// The values of the first rows.
+  /// Returns the values of the first rows.
   public MemorySegment values(int rows) {
     return bytes.asSlice(0, rows * valueBytes);
   }
 
-  /// How many elements a row's array has; 1 for a number.
+  /// Returns how many elements a row's array has; 1 for a number.
   ///
   /// @throws MisuseException if the value is null
   public static long elements(TensorColumn column, InternalRow row, int ordinal) {
@@ -78,7 +78,8 @@ public final class ColumnBuffer {
     }
   }
 
-  /// @throws MisuseException if the row's value is null, or has not as many elements as the shape
+  /// @throws MisuseException if the row's value is null, or if its number of elements is not that
+  ///     of the shape
   public void put(InternalRow row, int at) {
     requireValue(column, row.isNullAt(ordinal));
     long offset = at * valueBytes;

@@ -13,18 +13,18 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/// Existing files as a Spark table, of which a query reads some columns.
+/// Existing files as a Spark table. A query reads only the columns that it needs.
 ///
-/// @param scan reads the columns that a query needs
+/// @param scan reads these columns
 public record FormatTable(String name, StructType allColumns, Function<StructType, Scan> scan)
     implements SupportsRead {
-  /// The option that says how many bytes a task reads.
+  /// The option for the number of bytes that a task reads.
   public static final String PARTITION = "partitionBytes";
 
-  /// The default, the same as for Spark's own file sources.
+  /// The default number of bytes, the same as for Spark's own file sources.
   private static final long PARTITION_BYTES = 128L << 20;
 
-  /// How many bytes a task reads.
+  /// Returns how many bytes a task reads.
   public static long partitionBytes(SourceOptions options) {
     return options.number(PARTITION, PARTITION_BYTES);
   }

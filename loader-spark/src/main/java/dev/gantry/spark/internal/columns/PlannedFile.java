@@ -10,8 +10,9 @@ import java.nio.file.Path;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/// A file as the driver saw it when it planned a query; planned offsets are valid for this version only.
-/// Executors recognise it by size and time, which all machines see alike, and not by device and inode.
+/// A file in the version that the driver saw when it planned a query. The planned offsets are
+/// valid only for this version. Executors recognise the version by size and modification time,
+/// because device and inode may differ between machines.
 ///
 /// @param bytes the file's size
 /// @param modifiedNanos when it was modified, in nanoseconds since 1970
@@ -25,15 +26,16 @@ public record PlannedFile(String name, long bytes, long modifiedNanos) implement
     return new PlannedFile(file.toAbsolutePath().toString(), seen.size(), seen.modifiedNanos());
   }
 
-  /// Opens the file, if it is still the planned one.
+  /// Opens the file if it is still the planned version.
   ///
-  /// @param opener throws if there is no such file
+  /// @param opener opens the file, and throws if it does not exist
   /// @throws MalformedFileException of kind `changed-meanwhile` if the file has changed or is gone
   public <T> T open(Function<Path, T> opener, Consumer<T> closer) {
     Path file = Path.of(name);
     requireSame(file);
     T opened = opener.apply(file);
-    // Checks again, since another file may have got the name between the check and the opening.
+    // The version is checked again, because another file may have taken the name between the check
+    // and the opening.
     return Cleanup.orUndo(
         () -> {
           requireSame(file);

@@ -13,18 +13,19 @@ import java.util.Optional;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/// The options that a program gives a data source by `option(…)`. Their names ignore case.
+/// The options that a program sets on a data source by `option(…)`. Their names are
+/// case-insensitive.
 public final class SourceOptions {
   private static final String FILE_SCHEME = "file:";
   private static final String SHAPE = "shape.";
 
-  /// Stands for the options of all columns in the list of a format's options.
+  /// Stands for the shape options of all columns in a format's list of options.
   public static final String SHAPE_OF_COLUMN = SHAPE + "COLUMN";
 
-  /// Options that Spark makes of `load(…)` and `save(…)`.
+  /// The options that Spark itself sets for `load(…)` and `save(…)`.
   private static final List<String> SPARKS = List.of("path", "paths");
 
-  /// The option that Spark makes of `saveAsTable(…)`.
+  /// The option that Spark itself sets for `saveAsTable(…)`.
   private static final String OF_TABLES = "owner";
 
   private final CaseInsensitiveStringMap options;
@@ -33,7 +34,8 @@ public final class SourceOptions {
     this.options = new CaseInsensitiveStringMap(options);
   }
 
-  /// Refuses unknown options. Spark's own pass: `path`, `paths`, and names with a dot, such as Hadoop's.
+  /// Refuses unknown options. Spark's own options are accepted: `path`, `paths`, and names with a
+  /// dot, such as Hadoop's.
   ///
   /// @param format the format's name, for the message
   /// @param names the names of the format's options
@@ -64,12 +66,13 @@ public final class SourceOptions {
     }
   }
 
-  /// Whether an option sets a column's shape; misspelt names count, too.
+  /// Whether an option sets a column's shape. Misspelt names count, too.
   private static boolean isShape(String option) {
     return option.toLowerCase(Locale.ROOT).startsWith("sha");
   }
 
-  /// The folder or file, of a file system that the driver and all executors see.
+  /// Returns the folder or file, which must be in a file system that the driver and all executors
+  /// share.
   ///
   /// @throws MisuseException if there is no path, or it belongs to another kind of store
   public Path path() {
@@ -87,7 +90,7 @@ public final class SourceOptions {
     return Path.of(path);
   }
 
-  /// @throws MisuseException if the option is no number, or less than 1
+  /// @throws MisuseException if the option is not a number, or is less than 1
   public long number(String name, long usual) {
     String text = options.get(name);
     if (text == null) {
@@ -102,9 +105,9 @@ public final class SourceOptions {
     }
   }
 
-  /// One of an enumeration's names, in upper or lower case.
+  /// Returns the constant of an enumeration that the option names, in upper or lower case.
   ///
-  /// @throws MisuseException if the option is none of these names
+  /// @throws MisuseException if the option names no constant
   public <E extends Enum<E>> E choice(String name, Class<E> choices, E usual) {
     String text = options.get(name);
     if (text == null) {
@@ -139,14 +142,14 @@ public final class SourceOptions {
     return Optional.ofNullable(options.get(name));
   }
 
-  /// The dimensions of a column's values, such as `28,28`.
+  /// Returns the shape of a column's values, such as `28,28`.
   ///
-  /// @throws MisuseException if the option is no list of numbers
+  /// @throws MisuseException if the option is not a list of numbers
   public Optional<List<Long>> shape(String column) {
     return text(SHAPE + column).map(text -> dimensions(SHAPE + column, text));
   }
 
-  /// @throws MisuseException if a shape is given of a column that is not in the schema
+  /// @throws MisuseException if a shape is set for a column that the schema lacks
   public void requireShapesOf(StructType schema) {
     List<String> columns =
         Arrays.stream(schema.fieldNames()).map(name -> name.toLowerCase(Locale.ROOT)).toList();

@@ -25,19 +25,21 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StructField;
 import org.jspecify.annotations.Nullable;
 
-/// A column of numbers, or of arrays of numbers that all have one shape, as a field of samples.
+/// A column of numbers, or of arrays of numbers with one shape, that is stored as a field of
+/// samples.
 ///
 /// @param dtype the dtype of the field's elements
 /// @param scalar whether a value is one number rather than an array
-/// @param shape the shape of a value, without dimensions for a scalar; null if the first row will tell it
+/// @param shape the shape of a value, without dimensions for a scalar; null if the first row must
+///     tell it
 /// @param mayHaveNulls whether an array's elements may be null, as far as the schema tells
 public record TensorColumn(
     String name, DType dtype, boolean scalar, @Nullable List<Long> shape, boolean mayHaveNulls)
     implements Serializable {
-  /// The key of a value's shape in a column's metadata, since Spark's arrays are flat.
+  /// The key of a value's shape in a column's metadata, because Spark's arrays are flat.
   public static final String SHAPE = "gantry.shape";
 
-  /// The column to write.
+  /// Returns the column to write.
   ///
   /// @throws MisuseException if the column does not fit a field
   public static TensorColumn toWrite(StructField column, SourceOptions options) {
@@ -58,7 +60,7 @@ public record TensorColumn(
     return new TensorColumn(name, dtype, true, List.of(), false);
   }
 
-  /// The shape of a value, if a column's metadata tells it.
+  /// Returns the shape of a value, if the column's metadata has it.
   public static Optional<List<Long>> shape(Metadata metadata) {
     if (!metadata.contains(SHAPE)) {
       return Optional.empty();
@@ -78,7 +80,7 @@ public record TensorColumn(
                     + " binary do"));
   }
 
-  /// The dtype of a column's numbers; empty if they are of another type.
+  /// Returns the dtype of a column's numbers; empty if no dtype has this type.
   public static Optional<DType> dtype(DataType element) {
     return Optional.ofNullable(
         switch (element) {
@@ -99,7 +101,7 @@ public record TensorColumn(
     return new TensorColumn(field.name(), field.dtype(), shape.isEmpty(), shape, false);
   }
 
-  /// The column that a field is read as.
+  /// Returns the column that a field is read as.
   ///
   /// @throws MisuseException if Spark has no type for the field
   public static StructField toRead(Field field) {
@@ -115,7 +117,7 @@ public record TensorColumn(
     return new StructField(field.name(), type, false, metadata);
   }
 
-  /// The type of a field's elements: the next wider one where Spark has no such type.
+  /// Returns the type of a field's elements. It is the next wider type if Spark has no such type.
   static DataType element(Field field) {
     return switch (field.dtype()) {
       case BOOL -> DataTypes.BooleanType;
@@ -135,8 +137,10 @@ public record TensorColumn(
     };
   }
 
-  /// @param elements of a row's value, which tell the shape where it is not known
-  /// @throws MisuseException if the shape has another number of elements: nothing need be allocated to find that
+  /// @param elements the number of elements of a row's value, which becomes the shape if that is
+  ///     not known
+  /// @throws MisuseException if the shape has another number of elements; this is found before any
+  ///     allocation
   public TensorColumn withElements(long elements) {
     if (shape == null) {
       return new TensorColumn(name, dtype, scalar, List.of(elements), mayHaveNulls);
@@ -158,7 +162,7 @@ public record TensorColumn(
             + known);
   }
 
-  /// @throws MisuseException if no row has told the shape
+  /// @throws MisuseException if the shape is not known yet
   public Field field() {
     List<Long> known = shape;
     if (known == null) {

@@ -18,17 +18,17 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/// A column that views a field's values in a reader's memory, without a copy. Spark calls only the getters
-/// that fit the column's type.
+/// A column over a field's values in a reader's memory, without a copy. Spark calls only the
+/// getters that fit the column's type.
 public final class TensorVector extends ColumnVector {
   private final DType dtype;
   private final MemorySegment bytes;
   private final int elements;
 
-  /// The elements of all values; this vector itself if each value is one number.
+  /// The elements of all values; this vector itself if each value is a single number.
   private final TensorVector numbers;
 
-  /// @param bytes of values end to end
+  /// @param bytes the bytes of all values, one after another
   public TensorVector(Field field, MemorySegment bytes) {
     super(TensorColumn.toRead(field).dataType());
     this.dtype = field.dtype();

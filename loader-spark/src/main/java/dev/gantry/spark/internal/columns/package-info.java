@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Columns of a DataFrame as fields of samples.
+/// Stores the columns of a DataFrame as fields of samples.
 @NullMarked
 package dev.gantry.spark.internal.columns;
 

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Says which columns are a model's inputs, and which columns its answers become.
+/// Says which columns are a model's inputs, and which columns hold its answers.
 ///
 /// @param id identifies the model in all JVMs
 public record InferencePlan(
@@ -37,24 +37,25 @@ public record InferencePlan(
     Model load(Device device) throws Exception;
   }
 
-  /// A column that the model takes.
+  /// A column that is an input of the model.
   ///
-  /// @param shape of a row's value; of no dimensions where the column tells it
+  /// @param shape the shape of a row's value; empty if the column tells it
   public record Input(String column, List<Long> shape) implements Serializable {
-    /// The shape of a row's value, by what a program said, or the column's metadata; else empty, and an
-    /// array's own length is meant.
+    /// Returns the shape of a row's value: the one that the program set, else that in the column's
+    /// metadata. It is empty if neither exists, in which case an array has one axis of its own
+    /// length.
     private List<Long> shape(StructField field) {
       return shape.isEmpty() ? TensorColumn.shape(field.metadata()).orElse(shape) : shape;
     }
   }
 
-  /// A column of answers.
+  /// A column that holds an output of the model.
   ///
   /// @param number the type of its numbers
-  /// @param isArray whether a row has several
+  /// @param isArray whether a row has several numbers
   public record Output(String column, DataType type, DataType number, boolean isArray)
       implements Serializable {
-    /// @throws MisuseException if answers cannot be of the type
+    /// @throws MisuseException if an output cannot have this type
     public static Output of(String column, DataType type) {
       DataType number = type instanceof ArrayType array ? array.elementType() : type;
       boolean fits =
@@ -74,7 +75,7 @@ public record InferencePlan(
     }
   }
 
-  /// The columns of the answered rows.
+  /// Returns the columns of the rows with their answers.
   public StructType answered(StructType rows) {
     StructType answered = rows;
     for (Output output : outputs) {

@@ -6,14 +6,14 @@ import dev.gantry.core.MisuseException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.resource.ResourceInformation;
 
-/// The device on which a task computes.
+/// Finds the device on which a task computes.
 final class TaskDevice {
-  /// Spark's name of the resource (`spark.task.resource.gpu.amount`).
+  /// Spark's name of the resource, as in `spark.task.resource.gpu.amount`.
   private static final String GPU = "gpu";
 
   private TaskDevice() {}
 
-  /// The first GPU that Spark gave the task, or the CPU.
+  /// Returns the first GPU that Spark assigned to the task, or the CPU if there is none.
   static Device get() {
     ResourceInformation gpus = TaskContext.get().resourcesJMap().get(GPU);
     if (gpus == null || gpus.addresses().length == 0) {

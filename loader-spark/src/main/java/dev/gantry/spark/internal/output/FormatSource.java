@@ -22,30 +22,31 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 
-/// A data source that Spark knows by its name, reads as a table, and writes by [SaveModes].
+/// A data source that Spark finds by its name. It reads files as a table, and writes them by
+/// [SaveModes].
 public abstract class FormatSource
     implements TableProvider, DataSourceRegister, CreatableRelationProvider {
   private final String name;
   private final List<String> options;
 
-  /// @param options their names, of its reader and its writer
+  /// @param options the names of the options of its reader and its writer
   protected FormatSource(String name, List<String> options) {
     this.name = name;
     this.options = options;
   }
 
-  /// The columns of what is there.
+  /// Returns the columns of the existing files.
   protected abstract StructType schema(SourceOptions given);
 
   /// Refuses columns that cannot be read.
   protected void requireReadable(StructType schema) {}
 
-  /// Reads some columns of what is there.
+  /// Reads some columns of the existing files.
   protected abstract Scan scan(StructType columns, SourceOptions given);
 
-  /// Writes a DataFrame of these columns.
+  /// Prepares to write a DataFrame of these columns.
   ///
-  /// @throws MisuseException if the format has no place for a column
+  /// @throws MisuseException if the format cannot store a column
   protected abstract SetOutput<?> output(StructType schema, SourceOptions given);
 
   @Override
@@ -53,7 +54,8 @@ public abstract class FormatSource
     return schema(known(given.asCaseSensitiveMap()));
   }
 
-  /// Spark calls this before [#createRelation], too, with the writer's options and `partitionBy`.
+  /// Spark also calls this before [#createRelation], with the writer's options and the columns of
+  /// `partitionBy`.
   @Override
   public final Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> given) {

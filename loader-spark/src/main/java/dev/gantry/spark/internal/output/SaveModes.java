@@ -17,21 +17,21 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
 
-/// Applies a program's `mode(…)` to a folder.
+/// Applies the save mode, which a program sets by `mode(…)`, to a folder.
 final class SaveModes {
   /// The start of the names of Gantry's own unfinished work and locks.
   private static final String OURS = ".gantry";
 
   private SaveModes() {}
 
-  /// Writes a DataFrame, or does nothing where the mode says so.
+  /// Writes a DataFrame, or does nothing if the mode says so.
   ///
-  /// @throws MisuseException if the folder is not empty and the mode is the usual one, or the mode is
-  ///     `append`
+  /// @throws MisuseException if the folder is not empty and the mode is Spark's default, or if the
+  ///     mode is `append`
   static <P> void save(SaveMode mode, Path folder, Dataset<Row> data, SetOutput<P> output) {
     if (Files.isDirectory(JointFiles.unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
-      // This removes what a crashed writer left, which would otherwise count as other programs'
-      // files.
+      // This removes the files of a crashed writer, which would otherwise be taken for another
+      // program's.
       output.begin(true).close();
     }
     switch (mode) {
@@ -56,8 +56,8 @@ final class SaveModes {
     }
   }
 
-  /// Writes the set. The job gets the result of one attempt of each task; the files of other attempts are
-  /// removed when the set is finished.
+  /// Writes the set. The driver gets the result of one attempt of each task. The files of other
+  /// attempts are removed when the set is finished.
   private static <P> void write(Dataset<Row> data, SetOutput<P> output, boolean mayReplace) {
     String job = UUID.randomUUID().toString();
     try (SetOutput.Begun<P> set = output.begin(mayReplace)) {

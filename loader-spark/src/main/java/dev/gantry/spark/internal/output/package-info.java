@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Writing a DataFrame as one set of files, whatever happens to its tasks.
+/// Writes a DataFrame as one set of files, even if tasks fail and are repeated.
 @NullMarked
 package dev.gantry.spark.internal.output;
 

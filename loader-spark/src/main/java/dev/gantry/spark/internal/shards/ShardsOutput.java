@@ -17,19 +17,19 @@ import org.apache.spark.sql.types.StructType;
 
 /// Writes a DataFrame as one set of raw tensor shards.
 ///
-/// @param samplesPerShard 0 for as many as fit a shard's bytes
+/// @param samplesPerShard the number of samples in a shard; 0 for as many as fit `shardBytes`
 record ShardsOutput(
     String folder, List<TensorColumn> columns, long shardBytes, long samplesPerShard)
     implements SetOutput<ShardsOutput.Part> {
-  /// A task takes memory of two shards outside of the heap.
+  /// A task takes twice this memory outside of the heap.
   private static final long SHARD_BYTES = 64L << 20;
 
   /// A finished part, as its task reports it to the driver.
   ///
-  /// @param columns with their shapes
+  /// @param columns the columns with their shapes
   record Part(String name, List<TensorColumn> columns) implements Serializable {}
 
-  /// @throws dev.gantry.core.MisuseException if a column does not fit
+  /// @throws dev.gantry.core.MisuseException if a column cannot be stored as a field
   static ShardsOutput of(StructType schema, SourceOptions options) {
     options.requireShapesOf(schema);
     return new ShardsOutput(

@@ -17,7 +17,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/// A part of a set, written row by row.
+/// Writes a part of a set row by row.
 final class ShardsPart implements AutoCloseable {
   private static final int MAX_ROWS = 4096;
   private static final long MAX_BYTES = 1L << 20;
@@ -28,7 +28,7 @@ final class ShardsPart implements AutoCloseable {
   private final int most;
   private int rows;
 
-  /// @param first which tells the shapes that are not known
+  /// @param first the first row, which tells the shapes that are not known
   ShardsPart(ShardsOutput job, String name, InternalRow first) {
     for (TensorColumn column : job.columns()) {
       columns.add(column.withElements(ColumnBuffer.elements(column, first, columns.size())));
@@ -79,7 +79,7 @@ final class ShardsPart implements AutoCloseable {
     return List.copyOf(columns);
   }
 
-  /// Files that a failed task leaves are removed with the job's folder.
+  /// The job removes the files of a failed task with its folder of unfinished work.
   @Override
   public void close() {
     writer.close();

@@ -19,19 +19,19 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/// Reads some samples of a shard, some thousand at a time, into memory that is used again.
+/// Reads some samples of a shard, a few thousand at a time, into memory that it reuses.
 final class ShardsReader implements PartitionReader<ColumnarBatch> {
-  /// A run of samples of one shard.
+  /// A range of samples of one shard.
   ///
-  /// @param offsets of each column in the file
-  /// @param first the first sample
-  /// @param count how many samples
+  /// @param offsets the offset of each column in the file, in bytes
+  /// @param first the number of the first sample
+  /// @param count how many samples there are
   record Part(PlannedFile file, List<Long> offsets, long first, long count)
       implements InputPartition {}
 
   /// Makes readers, on executors.
   ///
-  /// @param columns to read, whose shapes are known
+  /// @param columns the columns to read, whose shapes are known
   record Factory(List<TensorColumn> columns) implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
@@ -59,7 +59,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
   private final List<Field> fields;
   private final int step;
 
-  /// The arena is shared, since PySpark reads rows in another thread.
+  /// The arena is shared, since PySpark reads rows on another thread.
   private final Arena arena = Arena.ofShared();
 
   private final List<MemorySegment> memory = new ArrayList<>();

@@ -20,13 +20,13 @@ import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Reads a set of raw tensor shards: only the columns that a query needs.
+/// Reads a set of raw tensor shards. It reads only the columns that a query needs.
 final class ShardsScan implements SupportsReportStatistics, Batch {
   private final ShardSet set;
   private final StructType columns;
   private final long partitionBytes;
 
-  /// The number in the set of each column here.
+  /// The index in the set's fields of each column of this scan.
   private final List<Integer> fields = new ArrayList<>();
 
   ShardsScan(ShardSet set, StructType columns, long partitionBytes) {
@@ -38,7 +38,7 @@ final class ShardsScan implements SupportsReportStatistics, Batch {
     }
   }
 
-  /// @throws MisuseException if a column that a program named is not there, or of another type
+  /// @throws MisuseException if the set lacks a column that the program named, or its type differs
   private int number(StructField column) {
     List<String> names = set.fields().stream().map(Field::name).toList();
     int number = names.indexOf(column.name());
@@ -84,7 +84,7 @@ final class ShardsScan implements SupportsReportStatistics, Batch {
     };
   }
 
-  /// The size of a sample's columns.
+  /// Returns the size in bytes of a sample's columns.
   private long sampleBytes() {
     return fields.stream().mapToLong(field -> set.fields().get(field).sampleBytes()).sum();
   }
@@ -94,7 +94,7 @@ final class ShardsScan implements SupportsReportStatistics, Batch {
     return this;
   }
 
-  /// Each a run of samples of one shard.
+  /// Each partition is a range of samples of one shard.
   @Override
   public InputPartition[] planInputPartitions() {
     List<InputPartition> partitions = new ArrayList<>();
@@ -103,7 +103,7 @@ final class ShardsScan implements SupportsReportStatistics, Batch {
     for (Shard shard : set.shards()) {
       List<Long> offsets = fields.stream().map(shard::offset).toList();
       Identity seen = Identity.look(shard.file());
-      // The file must be the one that told the offsets when the set was opened.
+      // The file must be the version whose offsets were read when the set was opened.
       known.opened(shard.location(), seen);
       PlannedFile file = PlannedFile.of(shard.file(), seen);
       for (long first = 0; first < shard.samples(); first += step) {

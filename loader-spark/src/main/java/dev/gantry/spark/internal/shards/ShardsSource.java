@@ -12,9 +12,9 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// The data source `gantry-shards`: raw tensor shards as a DataFrame.
+/// The data source `gantry-shards`: it reads and writes raw tensor shards as a DataFrame.
 public final class ShardsSource extends FormatSource {
-  /// For Spark.
+  /// Called by Spark.
   public ShardsSource() {
     super(
         ShardSet.FORMAT,

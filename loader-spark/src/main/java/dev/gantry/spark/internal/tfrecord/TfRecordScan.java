@@ -14,8 +14,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
-/// Reads TFRecord files. Several tasks read a file that has an index; one task reads a file that
-/// has none.
+/// Reads TFRecord files. Several tasks read a large file that has an index; one task reads any other
+/// file.
 record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
     implements Scan, Batch {
   /// A range of records of one file.
@@ -48,8 +48,8 @@ record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
   }
 
   private void plan(Path file, List<InputPartition> partitions) {
-    // The version is taken before the index is opened, so that the index cannot be older than the
-    // version.
+    // The version is read before the index. If the file changes between the two, the tasks find
+    // another version and fail.
     PlannedFile planned = PlannedFile.of(file);
     if (planned.bytes() > partitionBytes
         && TfRecordIndex.open(file, GantrySession.shared())
