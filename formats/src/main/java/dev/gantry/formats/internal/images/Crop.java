@@ -9,13 +9,15 @@ public sealed interface Crop {
   /// The whole picture, resized to the field.
   record Stretched() implements Crop {}
 
-  /// The picture is resized, keeping its proportions, and a window of it is taken.
+  /// The picture is resized without changing its proportions, and a window of the result is
+  /// cropped.
   ///
-  /// @param shorterSide what the shorter side is resized to; 0 for just enough to cover the field
-  /// @param random whether the window lies anywhere, not in the centre
+  /// @param shorterSide the length of the shorter side after resizing, in pixels; 0 for the
+  ///     smallest size that covers the field
+  /// @param random whether the window has a random position; if false, it is centred
   record Window(int shorterSide, boolean random) implements Crop {}
 
-  /// A random part, resized to the field.
+  /// A random part of the picture, resized to the field.
   record RandomResized(double minArea, double maxArea, double minAspect, double maxAspect)
       implements Crop {
     private static final int TRIES = 10;
@@ -37,7 +39,7 @@ public sealed interface Crop {
       return centre(width, height);
     }
 
-    /// The largest part in the centre whose proportions are allowed.
+    /// Returns the largest centred part whose proportions are allowed.
     private Region centre(int width, int height) {
       double aspect = (double) width / height;
       int w = aspect > maxAspect ? (int) Math.max(1, Math.round(height * maxAspect)) : width;
@@ -46,7 +48,7 @@ public sealed interface Crop {
     }
   }
 
-  /// Chooses for a picture of `width` by `height` pixels.
+  /// Chooses the sampling for a picture of `width` by `height` pixels.
   ///
   /// @param flip the share of pictures that are mirrored
   default Sampling sampling(
@@ -60,7 +62,8 @@ public sealed interface Crop {
           new Sampling(resized.region(width, height, random), outWidth, outHeight, 0, 0, mirrored);
       case Window(int shorterSide, boolean anywhere) -> {
         int side = shorterSide;
-        // Covers the field: the side that decides is the one that would be too short otherwise.
+        // To cover the field, the picture is scaled by the side that would otherwise be too
+        // short.
         boolean byWidth =
             side > 0 ? width <= height : (long) width * outHeight <= (long) height * outWidth;
         int newWidth = side > 0 ? side : outWidth;
@@ -77,18 +80,19 @@ public sealed interface Crop {
     };
   }
 
-  /// Half of a margin, rounded to even as Python does.
+  /// Returns half of a margin, rounded half to even, as Python does.
   private static int half(int margin) {
     return (int) Math.rint(margin / 2.0);
   }
 
-  /// Numbers by a documented sequence of bits, so that they are the same on each JVM.
+  /// Computes random numbers from a documented sequence of bits, so that they are the same on
+  /// each JVM.
   record Random(SplittableRandom bits) {
     double between(double low, double high) {
       return low + (high - low) * ((bits.nextLong() >>> 11) * 0x1p-53);
     }
 
-    /// From 0 to `most`, both of which may come.
+    /// Returns a number from 0 to `most`, inclusive.
     int upTo(int most) {
       return (int) Math.unsignedMultiplyHigh(bits.nextLong(), most + 1L);
     }

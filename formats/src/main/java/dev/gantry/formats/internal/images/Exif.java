@@ -5,9 +5,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/// Finds the orientation in Exif data. Damaged data say nothing.
+/// Finds the orientation in Exif data. Damaged data count as upright.
 final class Exif {
-  /// The picture lies as its pixels do.
+  /// The orientation of a picture that need not be turned.
   static final int UPRIGHT = 1;
 
   private static final int MAX_ORIENTATION = 8;
@@ -18,8 +18,8 @@ final class Exif {
 
   private Exif() {}
 
-  /// @param tiff the data, from their byte order mark on
-  /// @return 1 to 8, as Exif numbers them
+  /// @param tiff the Exif data, from their byte order mark on
+  /// @return the orientation, 1 to 8, as Exif numbers it
   static int orientation(MemorySegment tiff) {
     if (tiff.byteSize() < HEADER_BYTES) {
       return UPRIGHT;

@@ -3,11 +3,12 @@ package dev.gantry.formats.internal.images;
 
 import java.nio.IntBuffer;
 
-/// How much each input pixel counts for each output pixel, along one axis. A filter is widened by the
-/// scale when a picture shrinks, so that no input pixel is passed over. All is computed as
-/// Pillow does it, so that results are the same, bit for bit.
+/// The weights of input pixels for each output pixel, along one axis. If a picture shrinks, the
+/// filter is widened by the scale, so that every input pixel counts. The weights are computed as
+/// Pillow computes them, so that results are equal to the bit.
 final class FilterTaps {
-  /// The bits of a weight behind the point: 8 bits of a pixel and 2 for sums beyond it are left.
+  /// The fractional bits of a weight. An `int` also needs 8 bits for a pixel's value and 2 bits
+  /// for sums that exceed it.
   static final int FRACTION_BITS = 32 - 8 - 2;
 
   /// The first input pixel that counts for an output pixel.
@@ -16,10 +17,11 @@ final class FilterTaps {
   /// The input pixel after the last one that counts.
   final int[] end;
 
-  /// Those of output pixel `i` from `i * most` on, as fixed-point numbers.
+  /// The weights as fixed-point numbers; the weights of output pixel `i` begin at index `i *
+  /// most`.
   final int[] weights;
 
-  /// The weights that each output pixel has room for.
+  /// The number of weights that are stored for each output pixel.
   final int most;
 
   /// The most input pixels that count for an output pixel.
@@ -61,7 +63,7 @@ final class FilterTaps {
     return all;
   }
 
-  /// How much an input pixel counts for an output pixel; 0 if it does not.
+  /// Returns the weight of an input pixel for an output pixel; 0 if it does not count.
   int weight(int output, int input) {
     return input < first[output] || input >= end[output]
         ? 0
@@ -72,12 +74,13 @@ final class FilterTaps {
     return used;
   }
 
-  /// How many ints [#putPlaces] and [#putWeights] write together.
+  /// The number of ints that [#putPlaces] and [#putWeights] write together.
   int tableInts() {
     return first.length * 2 + weights.length;
   }
 
-  /// Writes for each output pixel the first input pixel that counts, then how many count.
+  /// Writes the index of the first counting input pixel for every output pixel, and then the
+  /// number of counting pixels for every output pixel.
   ///
   /// @param offset is added to the numbers of input pixels
   void putPlaces(int offset, IntBuffer table) {

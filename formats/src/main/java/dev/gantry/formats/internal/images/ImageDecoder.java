@@ -10,8 +10,8 @@ import java.nio.IntBuffer;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/// Decodes, crops and resizes pictures. Buffers of the output's size are kept for the next picture, one
-/// for each thread that decodes at once; pixels are freed after each.
+/// Decodes, crops and resizes pictures. It keeps a buffer of the output's size for each thread
+/// that decodes at once; a picture's pixels are freed after the picture.
 public final class ImageDecoder implements FieldDecoder {
   private static final int MAX_REDUCTION = 8;
 
@@ -22,12 +22,12 @@ public final class ImageDecoder implements FieldDecoder {
   /// The options of decoding: the output's size, and how pictures are cropped, flipped and
   /// resized.
   ///
-  /// @param height of the output
-  /// @param width of the output
+  /// @param height the output's height in pixels
+  /// @param width the output's width in pixels
   /// @param flip the share of pictures that are mirrored
-  /// @param reduced whether a picture may be decoded at a part of its size
+  /// @param reduced whether a picture may be decoded at a fraction of its size
   /// @param oriented whether pictures are turned upright
-  /// @param onDevice whether pictures may be decoded on the device that they go to
+  /// @param onDevice whether pictures may be decoded on the device to which their batch goes
   /// @param maxPixels the most pixels of a picture
   public record Options(
       int height,
@@ -74,7 +74,7 @@ public final class ImageDecoder implements FieldDecoder {
     this(options, TurboJpeg.loaded());
   }
 
-  /// @param turbo decodes JPEG; if empty, the JDK does
+  /// @param turbo the library that decodes JPEG; if empty, the JDK decodes it
   ImageDecoder(Options options, Optional<TurboJpeg> turbo) {
     this.options = options;
     this.turbo = turbo;
@@ -121,7 +121,8 @@ public final class ImageDecoder implements FieldDecoder {
     idle.add(resampler);
   }
 
-  /// Leaves a picture to the device that the target's batch goes to, if there is one and it can decode it.
+  /// Gives a picture to the decoder of the device to which the target's batch goes, if the batch
+  /// goes to a device that can decode the picture. Returns whether it did.
   private boolean decodedOnDevice(
       MemorySegment encoded, ImageHeader header, Sampling sampling, MemorySegment target) {
     if (!options.onDevice() || !header.common() || !DevicePictures.CURRENT.isBound()) {
@@ -152,7 +153,8 @@ public final class ImageDecoder implements FieldDecoder {
             target);
   }
 
-  /// The largest reduction that leaves at least as many pixels as the region is resized to.
+  /// Returns the largest reduction after which the region still has at least as many pixels as
+  /// its resized form.
   private static int reduction(Sampling sampling) {
     int reduction = 1;
     while (reduction < MAX_REDUCTION

@@ -10,11 +10,13 @@ import java.util.List;
 /// The header of an encoded picture.
 ///
 /// @param components how many colour components a pixel has
-/// @param orientation 1 to 8, as Exif numbers them
-/// @param transform how the components of a JPEG of four were transformed, as Adobe numbers it; 0 for not
-/// @param common whether it is a JPEG of three components that all decoders take for YCbCr, by Huffman's coding
-/// @param essence the parts that a decoder needs: no comments, profiles, thumbnails or other applications'
-///     data, which may be compressed
+/// @param orientation the orientation, 1 to 8, as Exif numbers it
+/// @param transform the colour transform of a JPEG of four components, as Adobe numbers it; 0 for
+///     none
+/// @param common whether the picture is a Huffman-coded JPEG of three components that every
+///     decoder interprets as YCbCr
+/// @param essence the parts that a decoder needs. They lack comments, profiles, thumbnails and
+///     other applications' data, which may be compressed
 record ImageHeader(
     Kind kind,
     int width,
@@ -40,7 +42,8 @@ record ImageHeader(
   /// Reads the header.
   ///
   /// @param maxPixels the most pixels that a picture may have
-  /// @throws IOException if it is neither JPEG nor PNG, is damaged, or has too many pixels
+  /// @throws IOException if the picture is neither JPEG nor PNG, is damaged, or has too many
+  ///     pixels
   static ImageHeader of(MemorySegment encoded, long maxPixels) throws IOException {
     ImageHeader header = read(encoded);
     if (header.width < 1
@@ -81,7 +84,7 @@ record ImageHeader(
     return bytes.get(U32, offset);
   }
 
-  /// The essence, end to end.
+  /// Returns the parts of the essence, end to end.
   byte[] essenceBytes() throws IOException {
     long bytes = essence.stream().mapToLong(MemorySegment::byteSize).sum();
     if (bytes > Integer.MAX_VALUE - Long.BYTES) {

@@ -17,8 +17,8 @@ import javax.imageio.ImageReader;
 import javax.imageio.stream.ImageInputStream;
 import javax.imageio.stream.MemoryCacheImageInputStream;
 
-/// Decodes by the JDK's own readers, without its colour profiles: values become what the file has, as
-/// other programs do that prepare pictures for networks.
+/// Decodes pictures with the JDK's own readers. It ignores colour profiles and takes the values
+/// as the file has them, as other programs that prepare pictures for networks do.
 final class JdkImages {
   private static final String OWN_MODULE = "java.desktop";
 
@@ -45,7 +45,8 @@ final class JdkImages {
     }
   }
 
-  /// Plug-ins of other libraries are not asked: they read what this class removes.
+  /// Returns the JDK's own reader. Other libraries' plug-ins are not used, since they read the
+  /// parts of a file that this class removes.
   private static ImageReader reader(ImageHeader.Kind kind) throws IOException {
     Iterator<ImageReader> readers =
         ImageIO.getImageReadersByFormatName(kind.name().toLowerCase(Locale.ROOT));
@@ -59,7 +60,7 @@ final class JdkImages {
     throw new IOException("this JDK has no reader of " + kind);
   }
 
-  /// @param ycck whether inverted inks were transformed as red, green and blue are to YCbCr
+  /// @param ycck whether the inverted inks were transformed as RGB is to YCbCr
   private static Pixels cmyk(Raster raster, boolean ycck) {
     int width = raster.getWidth();
     int height = raster.getHeight();
@@ -118,7 +119,8 @@ final class JdkImages {
         });
   }
 
-  /// Grey values, with alpha or without, serve for all three channels.
+  /// Reads interleaved samples. A grey value, with or without alpha, becomes the value of all
+  /// three channels.
   private static Pixels.Rows interleaved(byte[] data, PixelInterleavedSampleModel model) {
     int[] offsets = model.getBandOffsets();
     int red = offsets[0];

@@ -12,12 +12,13 @@ import java.util.List;
 
 /// Walks through the segments of a JPEG up to the first scan (ITU-T T.81, annex B).
 final class JpegSegments {
-  /// The marker at the start of each file, SOI.
+  /// The marker SOI, with which each file starts.
   static final int START = 0xFFD8;
 
   static final int MIN_BYTES = 4;
 
-  /// More scans take long to decode, and no encoder makes them: a progressive picture has about ten.
+  /// The most scans of a picture. More scans would take long to decode, and no encoder makes
+  /// them: a progressive picture has about ten.
   private static final int MAX_SCANS = 100;
 
   private static final int SCAN = 0xDA;
@@ -31,7 +32,8 @@ final class JpegSegments {
   private static final int ADOBE = 0x41646F62;
   private static final int ADOBE_BYTES = 12;
 
-  /// An APP0 segment without density and thumbnail: says that three components are YCbCr.
+  /// An APP0 segment without density and thumbnail, which declares that three components are
+  /// YCbCr.
   private static final byte[] JFIF = {
     (byte) 0xFF, (byte) 0xE0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, 0, 0, 1, 0, 1, 0, 0
   };
@@ -87,7 +89,8 @@ final class JpegSegments {
         essence);
   }
 
-  /// Returns the place of the next marker's last fill byte: any number of bytes FF may come before it.
+  /// Returns the offset of the last FF byte before the next marker's code; any number of FF bytes
+  /// may come before it.
   private long marker(long from) throws IOException {
     long at = from;
     while (at + 4 <= encoded.byteSize() && u8(encoded, at) == 0xFF && u8(encoded, at + 1) == 0xFF) {
@@ -102,7 +105,7 @@ final class JpegSegments {
     return at;
   }
 
-  /// The end of the segment whose marker is at `at`.
+  /// Returns the end of the segment whose marker is at `at`.
   private long end(long at) throws IOException {
     int length = u16(encoded, at + 2);
     if (length < 2) {
@@ -135,7 +138,8 @@ final class JpegSegments {
     }
   }
 
-  /// Whether it is one of SOF0 to SOF15; DHT, JPG and DAC lie between them.
+  /// Whether a marker's code is one of SOF0 to SOF15; the codes of DHT, JPG and DAC lie between
+  /// them.
   private static boolean isFrame(int code) {
     return code >= 0xC0 && code <= 0xCF && code != 0xC4 && code != 0xC8 && code != 0xCC;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.images;
 
-/// How much a pixel counts by its distance, in pixels of the larger picture.
+/// A resampling kernel: the weight of a pixel by its distance, in pixels of the larger picture.
 public enum Kernel {
   BILINEAR(1),
 

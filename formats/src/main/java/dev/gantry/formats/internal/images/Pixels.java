@@ -4,12 +4,12 @@ package dev.gantry.formats.internal.images;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// A decoded picture, whose rows are asked for as RGB of 8 bits.
+/// A decoded picture, which returns its rows as RGB of 8 bits.
 ///
 /// @param width in pixels
 /// @param height in pixels
 record Pixels(int width, int height, Rows rows) {
-  /// The colour components of a pixel that is asked for.
+  /// The number of colour components of a returned pixel.
   static final int CHANNELS = 3;
 
   @FunctionalInterface
@@ -18,7 +18,7 @@ record Pixels(int width, int height, Rows rows) {
     void read(int y, int x, int count, byte[] rgb);
   }
 
-  /// Pixels that lie as they are asked for.
+  /// Makes a picture whose memory has RGB pixels of 8 bits.
   static Pixels ofRgb(MemorySegment memory, int width, int height) {
     return new Pixels(
         width,
@@ -33,8 +33,8 @@ record Pixels(int width, int height, Rows rows) {
                 count * CHANNELS));
   }
 
-  /// Pixels of four bytes: cyan, magenta, yellow and black, each of which is stored inverted, as all
-  /// JPEG writers do.
+  /// Makes a picture whose memory has pixels of four bytes: cyan, magenta, yellow and black. Each
+  /// is stored inverted, as all JPEG writers store it.
   static Pixels ofCmyk(MemorySegment memory, int width, int height) {
     byte[] row = new byte[4 * width];
     return new Pixels(
@@ -52,7 +52,8 @@ record Pixels(int width, int height, Rows rows) {
         });
   }
 
-  /// The light that is left of `light` behind an ink that lets `shade` of 255 through. It is rounded as Pillow does.
+  /// Returns the part of `light` that passes an ink with the transparency `shade` of 255, rounded
+  /// as Pillow rounds it.
   private static int darkened(int shade, int light) {
     int product = (255 - shade) * light + 128;
     return light - ((product + (product >> 8)) >> 8);
@@ -60,7 +61,7 @@ record Pixels(int width, int height, Rows rows) {
 
   /// Turns and mirrors the picture, so that it is upright.
   ///
-  /// @param orientation 1 to 8, as Exif numbers them
+  /// @param orientation the orientation, 1 to 8, as Exif numbers it
   Pixels upright(int orientation) {
     if (orientation == Exif.UPRIGHT) {
       return this;

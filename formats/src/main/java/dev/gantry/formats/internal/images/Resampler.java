@@ -8,12 +8,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
-/// Resizes a part of a picture to rows of RGB of 8 bits: along rows first, then along columns, rounding to
-/// 8 bits in between. Each input row is read once and added to the output rows that it counts for, so that
-/// memory depends on the output's size and on one input row only.
+/// Resizes a part of a picture to RGB rows of 8 bits. It resizes along rows first, rounds to 8
+/// bits, and then resizes along columns. Each input row is read once and added to the output rows
+/// to which it contributes, so that memory depends only on the output's size and on one input
+/// row.
 ///
-/// Input rows are taken in pairs. Two of the six values that a pair has at one column lie in each of three
-/// longs, so that one multiplication serves both; the sums of each stay within 32 bits.
+/// Input rows are processed in pairs. A pair has six values at each column; each of three longs
+/// holds two of them, so that one multiplication serves both. Each value's sum stays within 32
+/// bits.
 final class Resampler {
   private static final int HALF = 1 << (FRACTION_BITS - 1);
   private static final long HALVES = ((long) HALF << Integer.SIZE) + HALF;
@@ -25,11 +27,12 @@ final class Resampler {
   private final int[] lower;
   private final byte[] bytes;
 
-  /// The output rows that have begun, each in the place of its number modulo how many begin before one ends.
+  /// The sums of the output rows that have begun. A row's index is its number modulo the most
+  /// rows that are begun at once.
   private int[][] sums = {};
 
-  /// @param width of the output
-  /// @param height of the output
+  /// @param width the output's width in pixels
+  /// @param height the output's height in pixels
   Resampler(int width, int height, Kernel kernel) {
     this.width = width;
     this.height = height;
@@ -39,8 +42,9 @@ final class Resampler {
     bytes = new byte[width * CHANNELS];
   }
 
-  /// @param reduction how many times smaller the pixels are than the picture that the sampling speaks of
-  /// @param target gets the output, row after row
+  /// @param reduction how many times smaller `pixels` is than the picture to which the sampling's
+  ///     coordinates refer
+  /// @param target receives the output, row after row
   void run(Pixels pixels, Sampling sampling, int reduction, MemorySegment target) {
     Sampling.Span across = sampling.across(reduction, pixels.width());
     Sampling.Span down = sampling.down(reduction, pixels.height());
@@ -51,7 +55,8 @@ final class Resampler {
     int count = across.count();
     byte[] first = new byte[count * CHANNELS];
     byte[] second = new byte[count * CHANNELS];
-    // Taps that an output pixel has not count nothing, but are read.
+    // An output pixel with fewer taps has weights of 0 for the missing ones, but their pixels are
+    // still read, so the array is longer.
     long[] pairs = new long[(count + columns.most) * CHANNELS];
     int slots = slots(rows);
     if (sums.length < slots) {
@@ -79,7 +84,7 @@ final class Resampler {
     }
   }
 
-  /// How many output rows begin before the first of them has ended, where input rows come in pairs.
+  /// Returns the most output rows that are begun at once if input rows come in pairs.
   private static int slots(FilterTaps rows) {
     int most = 1;
     int begun = 0;
@@ -106,7 +111,7 @@ final class Resampler {
     for (int out = 0; out < width; out++) {
       int from = columns.first[out] * CHANNELS;
       int weightsFrom = out * columns.most;
-      // Each kernel has three taps at least.
+      // Each kernel has at least three taps.
       long w0 = weights[weightsFrom];
       long w1 = weights[weightsFrom + 1];
       long w2 = weights[weightsFrom + 2];
@@ -140,12 +145,14 @@ final class Resampler {
     clip(lower);
   }
 
-  /// The sum in the upper half; a negative one in the lower half has borrowed from it.
+  /// Returns the sum in the upper half. A negative sum in the lower half has borrowed 1 from the
+  /// upper half.
   private static int high(long sums) {
     return (int) ((sums - (int) sums) >> Integer.SIZE);
   }
 
-  /// The compiler turns this loop into vector instructions, and that of [#clip]: all arrays have one index.
+  /// The compiler turns this loop and the loop of [#clip] into vector instructions, because all
+  /// arrays are read at the same index.
   private void add(int weight, int weightBelow, int[] row) {
     int[] above = upper;
     int[] below = lower;

@@ -19,9 +19,11 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Optional;
 
-/// The functions of libturbojpeg that decode, by the names that version 2 introduced and version 3 keeps.
+/// The decoding functions of libturbojpeg, by the names that version 2 introduced and version 3
+/// keeps.
 final class TurboJpeg {
-  /// Names the library to load instead of those that the loader finds.
+  /// The environment variable that names the library to load, instead of the library that the
+  /// loader finds.
   private static final String VARIABLE = "GANTRY_TURBOJPEG_LIBRARY";
 
   private static final int RGB = 0;
@@ -78,12 +80,12 @@ final class TurboJpeg {
     return Linker.nativeLinker().downcallHandle(library.findOrThrow(name), prototype);
   }
 
-  /// The library, if this machine has it.
+  /// Returns the library, if this machine has it.
   static Optional<TurboJpeg> loaded() {
     return LOADED;
   }
 
-  /// The file that the loader was asked for, and the version.
+  /// The name by which the library was loaded, and its version.
   String description() {
     return description;
   }
@@ -114,7 +116,7 @@ final class TurboJpeg {
 
   /// Decodes a JPEG of one, three or four components.
   ///
-  /// @param reduction decodes every side at 1/1, 1/2, 1/4 or 1/8 of its length, rounded up
+  /// @param reduction the divisor of each side's length: 1, 2, 4 or 8; the quotient is rounded up
   /// @param arena allocates the pixels
   Pixels decode(MemorySegment encoded, ImageHeader found, int reduction, Arena arena)
       throws IOException {

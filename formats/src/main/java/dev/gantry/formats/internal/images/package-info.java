@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Decodes pictures: headers, libturbojpeg and the JDK's readers, crops, and resampling.
+/// The decoding of pictures: reading headers, decoding with libturbojpeg or the JDK's readers,
+/// cropping, and resampling.
 @NullMarked
 package dev.gantry.formats.internal.images;
 
