@@ -50,7 +50,7 @@ final class HeaderLiteral {
     return type;
   }
 
-  /// The offset of that name in the text.
+  /// The offset of the element type's name in the text.
   int typeOffset() {
     return typeOffset;
   }
@@ -131,7 +131,7 @@ final class HeaderLiteral {
     return quoted.substring(1, quoted.length() - 1);
   }
 
-  /// Reads what follows the space, which must match a pattern.
+  /// Skips space, and reads a token that must match a pattern.
   private String token(Pattern wanted, String kind, String detail) {
     char _ = peek();
     require(matcher.usePattern(wanted).region(at, text.length()).lookingAt(), at, kind, detail);
@@ -145,7 +145,8 @@ final class HeaderLiteral {
     return taken;
   }
 
-  /// Skips space, and returns the next character; at the text's end, one that no header contains.
+  /// Skips space, and returns the next character; at the text's end, it returns a character that
+  /// no header contains.
   private char peek() {
     boolean _ = matcher.usePattern(SPACE).region(at, text.length()).lookingAt();
     at = matcher.end();

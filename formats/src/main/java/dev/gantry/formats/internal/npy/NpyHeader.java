@@ -35,7 +35,7 @@ public record NpyHeader(
   }
 
   /// @throws dev.gantry.core.MalformedFileException if the header breaks a rule of the format, or
-  ///     says what Gantry does not read, each fault with its own kind
+  ///     describes an array that Gantry does not read; each fault has its own kind
   public static NpyHeader read(NpyInput input) {
     requireBytes(input, PREFIX_BYTES);
     ByteBuffer prefix = input.next(PREFIX_BYTES);

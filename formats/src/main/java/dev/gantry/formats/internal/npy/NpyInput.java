@@ -7,14 +7,14 @@ import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 
-/// Reads the bytes of one `.npy` in order, which is a file or an archive's member.
+/// Reads the bytes of one `.npy` in order; the `.npy` is a file or a member of an archive.
 ///
 /// @param file the file that errors name
 /// @param subject the start of an error's message; empty for a file of one array
 /// @param offset the file offset of the `.npy`
 /// @param length the size of the whole `.npy` in bytes
-/// @param isCompressed whether the bytes at `offset` are compressed, so that errors cannot name an offset
-///     within
+/// @param isCompressed whether the bytes at `offset` are compressed, so that errors cannot name
+///     an offset within them
 /// @param reader fills a buffer with the next bytes
 public record NpyInput(
     Location file,

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 ///
 /// @param order the order of an element's bytes; little endian for elements of one byte
 record NpyType(DType dtype, ByteOrder order) {
-  /// Matches an optional order of bytes, the kind, and the size in bytes.
+  /// Matches an optional byte order, the kind, and the size in bytes.
   private static final Pattern NUMBER = Pattern.compile("[<>|=]?([iufc])([0-9]{1,2})");
 
   private static final Pattern BOOLEAN = Pattern.compile("[<>|=]?(b1|\\?)");

@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored array is
-/// loaded straight from its place in the archive.
+/// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored
+/// array is loaded straight from the archive.
 final class NpzReader {
   private final FileBytes bytes;
   private final List<StoredTensor> tensors = new ArrayList<>();

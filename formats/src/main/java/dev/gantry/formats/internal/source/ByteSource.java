@@ -5,37 +5,38 @@ import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
-/// The bytes of a file from some place on, decompressed. Does not own the file. Not thread-safe.
+/// The decompressed bytes of a file from some offset on. It does not own the file. Not
+/// thread-safe.
 public interface ByteSource extends AutoCloseable {
   int END = -1;
 
-  /// A request for more takes little longer than one for less.
+  /// How many bytes to request of a remote file. A smaller request takes hardly less time.
   int REMOTE_CHUNK_BYTES = 8 << 20;
 
-  /// How much of a file to read at a time.
+  /// Returns how many bytes of a file to read at a time.
   ///
-  /// @param local of a local file
+  /// @param local the answer for a local file
   static int chunkBytes(SourceFile file, int local) {
     return file.isLocal()
         ? local
         : Math.max(local, (int) Math.min(REMOTE_CHUNK_BYTES, file.size()));
   }
 
-  /// The next bytes: at least one, or [#END].
+  /// Reads the next bytes, at least one, and returns their number; [#END] at the end.
   ///
   /// @param target native memory, not empty
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   /// @throws IOException if the bytes cannot be decompressed
   int read(MemorySegment target) throws IOException;
 
-  /// Passes by bytes that are there, without reading them.
+  /// Skips bytes without reading them; the source must have as many.
   ///
-  /// @throws UnsupportedOperationException if they are compressed
+  /// @throws UnsupportedOperationException if the bytes are compressed
   default void skip(long bytes) {
     throw new UnsupportedOperationException("compressed bytes must be read");
   }
 
-  /// An upper bound of how many bytes are left.
+  /// An upper bound on the number of bytes left.
   long mostLeft();
 
   @Override
@@ -46,7 +47,7 @@ public interface ByteSource extends AutoCloseable {
     private final SourceFile file;
     private long at;
 
-    /// @param from offset of the first byte, at most the file's size
+    /// @param from the offset of the first byte, at most the file's size
     public Plain(SourceFile file, long from) {
       this.file = file;
       this.at = from;

@@ -8,17 +8,17 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/// The part of a stream of bytes that lies in memory: it slides from the stream's start to its end.
-/// Owns its source. Not thread-safe.
+/// A window in memory on a stream of bytes, which slides from the stream's start to its end. It
+/// owns its source. Not thread-safe.
 public final class ByteWindow implements AutoCloseable {
-  /// The least size of a window, and how much is read at first after bytes were skipped.
+  /// The smallest size of a window, and the size of the first read after bytes were skipped.
   public static final int LEAST_CHUNK_BYTES = 4 << 10;
 
   private final ByteSource source;
   private final int chunkBytes;
   private Memory memory;
 
-  /// How many bytes to read next; fewer than a chunk after bytes were skipped.
+  /// The size of the next read; it is less than a chunk after bytes were skipped.
   private int step;
 
   private int start;
@@ -26,7 +26,7 @@ public final class ByteWindow implements AutoCloseable {
   private long position;
 
   /// @param position the offset in the stream of the source's first byte
-  /// @param chunkBytes how much to read at a time
+  /// @param chunkBytes how many bytes to read at a time
   public ByteWindow(ByteSource source, long position, int chunkBytes) {
     this.source = source;
     this.position = position;
@@ -35,7 +35,8 @@ public final class ByteWindow implements AutoCloseable {
     memory = new Memory(chunkBytes);
   }
 
-  /// The memory has an arena of its own: a segment that was handed out throws once the memory is freed, and is not read.
+  /// The window's memory. It has an arena of its own, so that a segment that was returned earlier
+  /// throws instead of reading freed memory.
   private static final class Memory {
     final HostSlab slab;
     final Arena arena = Arena.ofShared();
@@ -70,9 +71,10 @@ public final class ByteWindow implements AutoCloseable {
     return ahead > Long.MAX_VALUE - here ? Long.MAX_VALUE : ahead + here;
   }
 
-  /// Reads until `count` bytes are in the window. Memory grows no faster than bytes arrive.
+  /// Reads more bytes if the window has fewer than `count`. Memory grows no faster than bytes
+  /// arrive.
   ///
-  /// @return how many there are; fewer than `count` only where the stream ends
+  /// @return how many bytes the window has; fewer than `count` only if the stream ends
   public int require(int count) throws IOException {
     while (end - start < count) {
       makeRoom(count);
@@ -116,7 +118,8 @@ public final class ByteWindow implements AutoCloseable {
     }
   }
 
-  /// Skips bytes, also beyond the window. Bytes beyond it are not read if the source is a file that is not compressed.
+  /// Skips bytes, which may lie beyond the window. Those beyond the window are not read if the
+  /// source is an uncompressed file.
   public void pass(long count) {
     int here = end - start;
     if (count <= here) {

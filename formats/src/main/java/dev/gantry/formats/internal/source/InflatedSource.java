@@ -16,8 +16,8 @@ import java.util.zip.InflaterInputStream;
 import org.apache.commons.compress.compressors.gzip.GzipCompressorInputStream;
 import org.jspecify.annotations.Nullable;
 
-/// The bytes that a compressed file decompresses to, from its start. A fault is thrown after the bytes before it were
-/// handed out.
+/// The decompressed bytes of a compressed file, from its start. If the file is damaged, the
+/// source returns all bytes before the damage, and then throws.
 public final class InflatedSource implements ByteSource {
   /// The largest factor by which deflate expands: 258 bytes from two bits.
   private static final long MAX_RATIO = 1032;
@@ -37,10 +37,11 @@ public final class InflatedSource implements ByteSource {
   /// The compressed file; null before the first read.
   private @Nullable FileStream compressed;
 
-  /// Decompresses; null before the first read, and if the file does not begin as a compressed stream.
+  /// The decompressing stream; null before the first read, and if the file does not begin as a
+  /// compressed stream.
   private @Nullable InputStream inflated;
 
-  /// How many bytes [#inflated] has put into targets, those of failed reads included.
+  /// Counts the bytes that [#inflated] has written into targets, those of failed reads included.
   private LongSupplier produced = () -> 0;
 
   private @Nullable IOException fault;
@@ -51,7 +52,7 @@ public final class InflatedSource implements ByteSource {
     this.isZlib = isZlib;
   }
 
-  /// Decompresses gzip: one member or several, one after the other.
+  /// Decompresses a gzip file of one or more members, one after the other.
   public static InflatedSource gzip(SourceFile file) {
     return new InflatedSource(file, false);
   }
@@ -98,7 +99,7 @@ public final class InflatedSource implements ByteSource {
     return count;
   }
 
-  /// The JDK would pass over a second zlib stream in silence.
+  /// Refuses bytes after the zlib stream, which the JDK would ignore.
   private void requireEnd(FileStream source) throws IOException {
     if (zlib.getRemaining() > 0 || source.read() >= 0) {
       throw new IOException("bytes behind the end of the zlib stream");
@@ -110,7 +111,7 @@ public final class InflatedSource implements ByteSource {
       produced = zlib::getBytesWritten;
       return new InflaterInputStream(source, zlib, 8 << 10);
     }
-    // One member or several; bytes behind the last one are refused.
+    // The file may have several members; bytes behind the last member are refused.
     GzipCompressorInputStream gzip =
         GzipCompressorInputStream.builder()
             .setInputStream(new HeaderLimit(source))
@@ -135,13 +136,13 @@ public final class InflatedSource implements ByteSource {
     try (zlib;
         FileStream _ = compressed;
         InputStream _ = inflated) {
-      // All of them are closed, the last one first.
+      // The resources are closed in reverse order.
     } catch (IOException e) {
       throw new UncheckedIOException("memory cannot be closed", e);
     }
   }
 
-  /// A file as a stream of the JDK's.
+  /// A file as an [InputStream].
   private static final class FileStream extends InputStream {
     private final Plain source;
     private final HostSlab slab;
@@ -200,8 +201,9 @@ public final class InflatedSource implements ByteSource {
   }
 
   /// Refuses gzip headers whose name and comment are too long: Commons Compress keeps them on the
-  /// heap, and RFC 1952 sets no limit. It reads headers byte by byte and compressed data in blocks,
-  /// so bytes that are read one by one belong to a header or to the trailer before it.
+  /// heap, and RFC 1952 sets no limit. Commons Compress reads headers byte by byte and compressed
+  /// data in blocks, so bytes that are read one by one belong to a header or to the trailer
+  /// before it.
   private static final class HeaderLimit extends FilterInputStream {
     private int single;
 

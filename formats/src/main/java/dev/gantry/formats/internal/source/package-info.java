@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reads a file's bytes in order, as they are or decompressed, through a window of bounded memory.
+/// Sequential reading of a file's bytes, decompressed if needed, through a window of bounded
+/// memory.
 @NullMarked
 package dev.gantry.formats.internal.source;
 
