@@ -13,7 +13,7 @@ public final class JsonMembers {
   /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
   public static final int MAX_RANK = 64;
 
-  /// How many dimensions of a tensor do not count as entries: more than real tensors have.
+  /// How many of a tensor's dimensions do not count as entries. Real tensors have fewer.
   private static final int FREE_RANK = 8;
 
   private JsonMembers() {}
@@ -62,8 +62,9 @@ public final class JsonMembers {
     return noun + " '" + name + "'";
   }
 
-  /// Refuses a string that could mean a file elsewhere than beside the file that names it. The kinds of
-  /// errors are `shard-name-with-dot-dot`, `shard-name-with-separator` and `unsafe-shard-name`.
+  /// Refuses a file name that could mean a file outside the folder of the file that contains it.
+  /// The kinds of errors are `shard-name-with-dot-dot`, `shard-name-with-separator` and
+  /// `unsafe-shard-name`.
   ///
   /// @param name the string that `json` read last
   /// @param claim says in errors what the file claims
@@ -80,8 +81,8 @@ public final class JsonMembers {
     }
   }
 
-  /// Whether a text can be one file's name. It cannot if it has a NUL, or a character that this system's
-  /// file names cannot hold.
+  /// Whether a text can be a file's name. It cannot if it has a NUL, or a character that this
+  /// system does not allow in file names.
   public static boolean isFileName(String name) {
     try {
       return !name.isEmpty() && Path.of(name).getNameCount() == 1;

@@ -19,8 +19,8 @@ import java.util.OptionalInt;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Reads strict JSON from a section of a file, value by value, and keeps none of it. Jackson parses; errors
-/// are Gantry's.
+/// Reads strict JSON from a section of a file, value by value, and keeps no values. Jackson
+/// parses the text; the errors are Gantry's own.
 ///
 /// It accepts the same JSON as the safetensors reference (serde_json): strict UTF-8, no byte order mark, no
 /// lone surrogates, nothing after the end. An error's offset is that of the byte that breaks a rule, or the
@@ -44,10 +44,10 @@ public final class JsonReader {
   /// The most notes among these entries; a note can be shorter in the file than any other entry.
   public static final int MAX_NOTES = 100_000;
 
-  /// The longest number. No number that fits 64 bits or a double needs as many characters.
+  /// The longest number, in characters. A number that fits 64 bits or a double needs fewer.
   private static final int MAX_NUMBER_CHARACTERS = 4096;
 
-  /// A number with fewer digits is surely below the largest double.
+  /// A number with fewer digits than this is surely below the largest double.
   private static final int SURELY_FINITE_DIGITS = 300;
 
   /// Jackson's cache of names is off: a header's names are all different, and may be hostile. Callers bound
@@ -132,12 +132,14 @@ public final class JsonReader {
     }
   }
 
-  /// Enters an object; true if it has a member. Call this only if [#peek] says that the value is an object.
+  /// Enters an object. Returns whether it has a member. Call this only if [#peek] says that the
+  /// value is an object.
   public boolean beginObject() {
     return nextMember();
   }
 
-  /// After a member's value: true if another member follows, false if the object has ended.
+  /// Moves on after a member's value. Returns true if another member follows, and false if the
+  /// object has ended.
   public boolean nextMember() {
     return advance() == JsonToken.FIELD_NAME;
   }
@@ -147,12 +149,14 @@ public final class JsonReader {
     return wellFormed(currentText());
   }
 
-  /// Enters an array; true if it has an element. Call this only if [#peek] says that the value is an array.
+  /// Enters an array. Returns whether it has an element. Call this only if [#peek] says that the
+  /// value is an array.
   public boolean beginArray() {
     return nextElement();
   }
 
-  /// After an element: true if another follows, false if the array has ended.
+  /// Moves on after an element. Returns true if another element follows, and false if the array
+  /// has ended.
   public boolean nextElement() {
     return advance() != JsonToken.END_ARRAY;
   }
@@ -162,13 +166,13 @@ public final class JsonReader {
     return wellFormed(currentText());
   }
 
-  /// Reads `true` or `false`. Call this only if [#peek] says that the value is one.
+  /// Reads `true` or `false`. Call this only if [#peek] says that the value is a truth value.
   public boolean flag() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
-  /// Reads a number as it is written. Call this only if [#peek] says that the value is a number. Numbers
-  /// past the largest double are refused even where nobody uses them, as the reference does.
+  /// Reads a number as it is written. Call this only if [#peek] says that the value is a number.
+  /// Numbers past the largest double are refused even if nobody uses them, as in the reference.
   public String number() {
     String number = currentText();
     boolean scaled = number.indexOf('e') >= 0 || number.indexOf('E') >= 0;
@@ -201,7 +205,7 @@ public final class JsonReader {
     }
   }
 
-  /// Skips the next value, of any kind, as strictly as if it were wanted.
+  /// Skips the next value, of any kind, and checks it as strictly as if it were read.
   public void skip() {
     switch (peek()) {
       case OBJECT -> {
@@ -221,14 +225,14 @@ public final class JsonReader {
     }
   }
 
-  /// Counts an entry; called at its value or name, before it is kept.
+  /// Counts an entry. Call this at the entry's value or name, before the entry is kept.
   ///
   /// @throws MalformedFileException of kind `too-many-entries` after [#MAX_ENTRIES] entries
   public void countEntry() {
     countEntry(MAX_ENTRIES);
   }
 
-  /// Counts an entry, of which there may be so many.
+  /// Counts an entry, and throws if there are more than `most`.
   void countEntry(int most) {
     if (entries >= most) {
       throw malformed(
@@ -308,7 +312,7 @@ public final class JsonReader {
 
   /// Returns Gantry's error for a `fault` that the parser has just thrown.
   ///
-  /// @param inString whether it was reading a string that is a value
+  /// @param inString whether the parser was reading a string that is a value
   private GantryException fault(IOException fault, boolean inString) {
     return switch (fault) {
       case JsonEOFException early -> malformedAt(end, "unexpected-end", words(early));
@@ -319,7 +323,7 @@ public final class JsonReader {
     };
   }
 
-  /// Returns the kind of an error about a bound of Jackson's that was passed.
+  /// Returns the kind of error for one of Jackson's bounds that the text exceeds.
   private String passed(boolean inString) {
     if (parser.getParsingContext().getNestingDepth() > MAX_DEPTH) {
       return "nesting-too-deep";

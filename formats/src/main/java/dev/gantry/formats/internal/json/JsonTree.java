@@ -11,11 +11,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// A small JSON document, kept whole, such as a model's configuration. Values are a JsonTree for an object, a List, a
-/// String, a Boolean or a Double; null is absent. Immutable.
+/// A small JSON document in memory, such as a model's configuration. A value is a JsonTree (for
+/// an object), a List, a String, a Boolean or a Double; members that are null are absent.
+/// Immutable.
 ///
-/// @param members of the object
-/// @param offsets in the file of the members, those that are null included; empty if it is of no file
+/// @param members the members of the object, by name
+/// @param the file offset of each member, those that are null included; empty if the document was
+///     read from no file
 public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
   private static final long MAX_BYTES = 16 << 20;
 
@@ -48,9 +50,9 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
     return tree;
   }
 
-  /// Reads a whole file, which is an array of objects.
+  /// Reads a whole file that holds an array of objects.
   ///
-  /// @throws MalformedFileException if it is none, or too large to be kept
+  /// @throws MalformedFileException if the file holds no such array, or is too large to be kept
   public static List<JsonTree> readList(FileBytes file) {
     JsonReader json = reader(file, 0, file.length());
     json.require(JsonReader.Kind.ARRAY, "no-array", "this must be a JSON array");
@@ -109,14 +111,14 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
     };
   }
 
-  /// A value as text: a whole number is written without a point.
+  /// Returns a value as text; a whole number has no decimal point.
   public static String shown(Object value) {
     return value instanceof Double number && number == number.longValue()
         ? Long.toString(number.longValue())
         : value.toString();
   }
 
-  /// Returns a member if it is of this type.
+  /// Returns a member if its value has this type.
   public <T> Optional<T> get(String name, Class<T> type) {
     return Optional.ofNullable(members.get(name)).filter(type::isInstance).map(type::cast);
   }
@@ -125,7 +127,7 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
     return get(name, String.class);
   }
 
-  /// Returns a whole number.
+  /// Returns a member that is a whole number; empty if it is absent or not a whole number.
   public Optional<Long> count(String name) {
     return get(name, Double.class)
         .filter(number -> number == Math.rint(number))
@@ -136,12 +138,13 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
     return get(name, Boolean.class).orElse(false);
   }
 
-  /// Returns an object; an empty one if there is none.
+  /// Returns a member that is an object; an empty object if there is none.
   public JsonTree object(String name) {
     return get(name, JsonTree.class).orElse(EMPTY);
   }
 
-  /// Returns the whole numbers of an array; empty if there is none.
+  /// Returns the whole numbers of a member that is an array; an empty list if there is no such
+  /// member.
   public List<Long> counts(String name) {
     List<Long> counts = new ArrayList<>();
     for (Object element : get(name, List.class).orElse(List.of())) {

@@ -16,8 +16,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import org.jspecify.annotations.Nullable;
 
-/// Writes JSON of a bounded length in UTF-8 that [JsonReader] accepts, by Jackson's generator with stricter
-/// rules.
+/// Writes JSON of a bounded length in UTF-8, which [JsonReader] accepts. It uses Jackson's
+/// generator with stricter rules.
 public final class JsonWriter {
   private static final JsonFactory JSON =
       JsonFactory.builder()
@@ -73,7 +73,7 @@ public final class JsonWriter {
     return text.toByteArray();
   }
 
-  /// Requires that this can write a text and [JsonReader] can read it.
+  /// Requires a text that this can write and [JsonReader] can read.
   ///
   /// @param noun says in the error what the text is
   /// @throws MisuseException if the text has a lone surrogate, which UTF-8 cannot encode, or is longer than

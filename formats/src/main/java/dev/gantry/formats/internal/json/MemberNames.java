@@ -6,8 +6,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// Checks the names of one JSON object's members as they are read: none may come twice, and some are
-/// required. Not thread-safe.
+/// Checks the names of one JSON object's members as they are read: no name may come twice, and
+/// some names are required. Not thread-safe.
 public final class MemberNames {
   private final JsonReader json;
   private final String subject;

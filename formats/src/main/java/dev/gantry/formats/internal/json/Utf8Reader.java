@@ -121,7 +121,7 @@ final class Utf8Reader extends Reader {
     bytes.flip();
   }
 
-  /// Leaves the file open, which belongs to the caller.
+  /// Does not close the file, which belongs to the caller.
   @Override
   public void close() {}
 }
