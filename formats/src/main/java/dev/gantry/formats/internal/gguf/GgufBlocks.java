@@ -10,12 +10,12 @@ import dev.gantry.formats.spi.QuantisedInput;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 
-/// Describes a quantised tensor twice: by its blocks as they are stored, and by its values.
+/// Describes a quantised tensor in two forms: its stored blocks, and its values.
 final class GgufBlocks {
   private GgufBlocks() {}
 
-  /// Whether the values' indexes are small enough for formulas. All axes but the first together are columns, since a row
-  /// is whole blocks.
+  /// Whether the values' indexes are small enough for formulas. In a formula, the first axis is
+  /// the rows, and all other axes together are the columns, since they consist of whole blocks.
   static boolean fits(TensorShape shape) {
     long rows = rows(shape);
     return rows <= Integer.MAX_VALUE
@@ -26,9 +26,9 @@ final class GgufBlocks {
     return shape.rank() <= 1 ? 1 : shape.dimension(0);
   }
 
-  /// The stored bytes: the last axis is the bytes of a row's blocks.
+  /// Returns the stored tensor of bytes, whose last axis is the bytes of a row's blocks.
   ///
-  /// @param shape of the values
+  /// @param shape the shape of the values
   static StoredTensor stored(String name, GgufType type, TensorShape shape, Extent extent) {
     long[] dimensions = shape.toArray();
     int last = dimensions.length - 1;
@@ -36,7 +36,7 @@ final class GgufBlocks {
     return new StoredTensor(name, DType.U8, TensorShape.of(dimensions), extent);
   }
 
-  /// The values of stored blocks.
+  /// Returns the tensor of the values of stored blocks.
   ///
   /// @param stored the blocks, whose rows may be in another order than the file's
   static StoredTensor value(StoredTensor stored, GgufType type, TensorShape shape) {

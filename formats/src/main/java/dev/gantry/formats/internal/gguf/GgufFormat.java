@@ -17,7 +17,7 @@ import java.util.SequencedMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The GGUF format: a file, or one of several numbered files, which are opened together.
+/// The GGUF format: a single file, or a set of numbered files, which are opened together.
 public final class GgufFormat implements WeightsFormat {
   /// The format's name in catalogues.
   static final String CATALOGUE = "gguf";
@@ -111,7 +111,7 @@ public final class GgufFormat implements WeightsFormat {
 
   /// Reads the headers of all files of a set, in the order of their numbers.
   ///
-  /// @param one the header of one of them
+  /// @param one the header of one file of the set
   private static List<GgufHeader> all(Session session, GgufHeader one, int count) {
     Matcher name = NUMBERED.matcher(one.file().fileName());
     if (!name.matches() || Integer.parseInt(name.group(3)) != count) {
@@ -152,7 +152,7 @@ public final class GgufFormat implements WeightsFormat {
     }
   }
 
-  /// A note that is a whole number.
+  /// Returns a note that is a whole number.
   private static int number(GgufHeader header, String key, int otherwise) {
     String value = header.notes().get(key);
     if (value == null) {

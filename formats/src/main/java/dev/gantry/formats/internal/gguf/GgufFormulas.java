@@ -10,10 +10,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 
-/// The values of quantised tensors' elements, by their blocks. The order of operations on F32 numbers is that of the
-/// package gguf (`quants.py` of version 0.19), so that results are the same to the bit.
+/// The formulas that compute the values of quantised elements from their blocks. The F32
+/// operations come in the same order as in the Python package gguf (`quants.py` of version 0.19),
+/// so that results are equal to the bit.
 ///
-/// The only input has the axes row, block of a row, and byte of a block.
+/// Each formula has one input, with the axes row, block in the row, and byte in the block.
 final class GgufFormulas {
   private static final Map<GgufType, Formula> ALL = new EnumMap<>(GgufType.class);
 
@@ -147,14 +148,15 @@ final class GgufFormulas {
         });
   }
 
-  /// The element's number in its block, divided.
+  /// Returns the element's number in its block, divided by `divisor`.
   private Formula by(int divisor) {
     return e.dividedBy(divisor);
   }
 
-  /// How far codes of some bits are shifted, of which each piece of the block has its own.
+  /// Returns by how many bits an element's code is shifted in its bytes. The pieces of a block
+  /// share bytes, and each piece has its own shift.
   ///
-  /// @param run elements of a piece
+  /// @param run how many elements a piece has
   /// @param pieces how many pieces share bytes
   private Formula shifts(int run, int pieces, int bits) {
     return by(run).modulo(pieces).times(bits);
@@ -172,7 +174,7 @@ final class GgufFormulas {
     return uint8(start, index).signed(Byte.SIZE).real();
   }
 
-  /// An F16 number.
+  /// Loads an F16 number at an offset in the block.
   private Formula half(int offset) {
     return load(2, Formula.of(offset)).real(Source.F16);
   }
@@ -181,30 +183,31 @@ final class GgufFormulas {
     return from.shiftedRight(shift).and((1 << count) - 1);
   }
 
-  /// One bit for each element.
+  /// Loads the element's bit from a run of bytes with one bit for each element.
   private Formula bit(int start) {
     return bits(uint8(start, by(8)), e.modulo(8), 1);
   }
 
-  /// Four bits by their number, the lower ones of a byte first.
+  /// Loads the 4-bit code with the given number; the lower half of a byte comes first.
   private Formula nibbles(int start, Formula number) {
     return bits(uint8(start, number.dividedBy(2)), number.modulo(2).times(4), 4);
   }
 
-  /// Four bits for each element. The first half of a run of elements has the lower bits of the run's bytes, the second
-  /// half the upper ones.
+  /// Loads the element's 4-bit code. In a run of elements, the first half has the lower bits of
+  /// the run's bytes, and the second half has the upper bits.
   private Formula nibble(int start, int run) {
     Formula at = by(run).times(run / 2).plus(e.modulo(run / 2));
     return bits(uint8(start, at), shifts(run / 2, 2, 4), 4);
   }
 
-  /// Two bits for each element: 32 bytes hold those of 128 elements.
+  /// Loads the element's 2-bit code; 32 bytes hold the codes of 128 elements.
   private Formula pair(int start) {
     return bits(uint8(start, by(128).times(32).plus(e.modulo(32))), shifts(32, 4, 2), 2);
   }
 
-  /// `d * scale * code - dmin * min`, where scale and min are of six bits, packed in twelve bytes: four and four whole ones
-  /// beside the upper two bits of the other eight.
+  /// Computes `d * scale * code - dmin * min`. The eight scales and eight minima have six bits
+  /// each and are packed in twelve bytes. The first four of each lie whole in a byte, whose upper
+  /// two bits belong to the last four.
   private Formula scaled6(Formula code) {
     Formula upper = by(128);
     Formula in = by(32).modulo(4);
@@ -222,7 +225,7 @@ final class GgufFormulas {
     return new Formula.Binary(Operator.AND, left, right);
   }
 
-  /// `d * (0.5 + scale) * factor`.
+  /// Computes `d * (0.5 + scale) * factor`.
   private Formula halves(Formula scale, float factor) {
     return half(0).times(Formula.of(0.5f).plus(scale.real())).times(Formula.of(factor));
   }
@@ -231,7 +234,7 @@ final class GgufFormulas {
     return scale.times(2).plus(1).real();
   }
 
-  /// The F16 scale of an IQ1_M block: its four parts are the upper bits of four words.
+  /// Loads the F16 scale of an IQ1_M block, whose four parts are the upper bits of four words.
   private Formula scaleOfParts() {
     Formula scale = load(2, Formula.of(48)).shiftedRight(12);
     for (int part = 1; part < 4; part++) {
@@ -253,13 +256,13 @@ final class GgufFormulas {
     return grid(grid, codes, index, 4);
   }
 
-  /// @param elements of an entry, whose bits share 16
+  /// @param how many elements an entry has; together their codes have 16 bits
   private Formula grid(Table grid, Table codes, Formula index, int elements) {
     int bits = Short.SIZE / elements;
     return codes.at(bits(grid.at(index), e.modulo(elements).times(bits), elements == 8 ? 2 : 3));
   }
 
-  /// The sign of an element by a byte of sign bits.
+  /// Returns the sign of the element from a byte of sign bits.
   private Formula sign(Formula signs) {
     return GgufTables.SIGN.at(bits(signs, e.modulo(8), 1));
   }

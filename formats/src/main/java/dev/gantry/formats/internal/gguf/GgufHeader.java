@@ -20,8 +20,9 @@ import java.util.Set;
 /// The checked contents of one file's header.
 ///
 /// @param notes the file's notes as text, by their keys
-/// @param tensors the tensors in the order of the header, quantised ones as their blocks
-/// @param values the same tensors with their values
+/// @param tensors the tensors in the order of the header; quantised tensors have the shape of
+///     their stored blocks
+/// @param values the same tensors, with quantised tensors described by their values
 record GgufHeader(
     Location file,
     SequencedMap<String, String> notes,
@@ -54,15 +55,16 @@ record GgufHeader(
 
   /// Reads and checks a header.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if it breaks a rule of the format, each with its own kind
+  /// @throws dev.gantry.core.MalformedFileException if the header breaks a rule of the format,
+  ///     with a kind for each rule
   static GgufHeader read(FileBytes file) {
     return new Parser(file).parse();
   }
 
   /// A tensor as the header describes it.
   ///
-  /// @param at the file offset of its type and offset in the header
-  /// @param offset its first byte, from the start of the data
+  /// @param at the file offset of the tensor's type and offset in the header
+  /// @param offset the offset of the tensor's first byte, from the start of the data section
   private record Described(
       long at, String name, GgufType type, TensorShape shape, long offset, long bytes) {}
 

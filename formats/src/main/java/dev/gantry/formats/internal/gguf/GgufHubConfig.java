@@ -23,17 +23,17 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// Makes of a GGUF file's notes and tensors what a folder of the hub says in its `config.json`.
+/// Makes the equivalent of a hub folder's `config.json` from a GGUF file's notes and tensors.
 public final class GgufHubConfig {
-  /// The architecture of llama.cpp whose blocks are here.
+  /// The only architecture of llama.cpp that Gantry has blocks for.
   private static final String LLAMA = "llama";
 
-  /// The tensor of the factors by which the waves of the rotary embedding are stretched.
+  /// The tensor of the factors that stretch the wavelengths of the rotary embedding.
   private static final String STRETCHES = "rope_freqs.weight";
 
   private static final int MAX_STRETCHES = 1 << 16;
 
-  /// The hub's keys of notes, whose own keys begin with the architecture.
+  /// The hub's keys for notes; a note's own key begins with the architecture.
   private static final Map<String, String> KEYS =
       Map.ofEntries(
           Map.entry("vocab_size", "vocab_size"),
@@ -47,7 +47,7 @@ public final class GgufHubConfig {
           Map.entry("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
           Map.entry("rope.freq_base", "rope_theta"));
 
-  /// Notes without which llama.cpp refuses a file, too: no usual value takes their place.
+  /// The notes without which llama.cpp, too, refuses a file, since they have no default.
   private static final List<String> REQUIRED =
       List.of(
           "embedding_length",
@@ -56,7 +56,7 @@ public final class GgufHubConfig {
           "attention.head_count",
           "attention.layer_norm_rms_epsilon");
 
-  /// Notes that change no answer, or none here.
+  /// The notes that do not change a model's answers, or do not change them in Gantry.
   private static final Set<String> HARMLESS =
       Set.of(
           "rope.scaling.finetuned",
@@ -76,7 +76,8 @@ public final class GgufHubConfig {
     this.file = weights.files().getFirst();
   }
 
-  /// Opens the GGUF file that a path names, or that lies in a folder without a `config.json`; empty if there is none.
+  /// Opens the GGUF file that a path names, or that lies in the path's folder if the folder has
+  /// no `config.json`; empty if there is no such file.
   public static Optional<WeightsCatalogue> find(GantrySession session, Path path) {
     Location location = Location.of(path);
     boolean named =
@@ -93,7 +94,8 @@ public final class GgufHubConfig {
   }
 
   /// @param weights a GGUF file under the hub's names
-  /// @throws MalformedFileException if the architecture is not known here, or a note means what no block here does
+  /// @throws MalformedFileException if Gantry does not know the architecture, or a note asks for
+  ///     a computation that Gantry's blocks lack
   public static JsonTree of(WeightsCatalogue weights) {
     GgufHubConfig config = new GgufHubConfig(weights);
     config.read();
@@ -149,8 +151,8 @@ public final class GgufHubConfig {
         throw refuse(key, "is " + value + "; mixtures of experts are not supported");
       }
     } else if (!name.equals(SCALING) && !name.equals(FACTOR) && !HARMLESS.contains(name)) {
-      // Also what is looked at below: a key that nothing asks for is refused as one of config.json
-      // is.
+      // All other notes become members. A member that nobody reads is refused later, as in a
+      // config.json.
       members.put(key, number(value));
     }
   }
@@ -166,7 +168,7 @@ public final class GgufHubConfig {
     }
   }
 
-  /// Requires that a note, if it is there, says the size of a head.
+  /// Requires a note, if it exists, to equal the size of a head.
   private void requireHead(String name) {
     Object said = members.remove(LLAMA + "." + name);
     if (said == null) {
@@ -182,7 +184,7 @@ public final class GgufHubConfig {
     }
   }
 
-  /// A note's value as a number, if it is one.
+  /// Returns a note's value as a number if it is a number, and as text otherwise.
   private static Object number(String text) {
     try {
       return Double.valueOf(text);
@@ -191,8 +193,8 @@ public final class GgufHubConfig {
     }
   }
 
-  /// Reads the factors by which each wave of the rotary embedding is stretched, in the order of the frequencies; none if
-  /// the file has none.
+  /// Reads the factors that stretch the wavelengths of the rotary embedding, in the order of the
+  /// frequencies; an empty list if the file has no such tensor.
   ///
   /// @param weights a GGUF file
   public static List<Float> stretches(GantrySession session, WeightsCatalogue weights) {

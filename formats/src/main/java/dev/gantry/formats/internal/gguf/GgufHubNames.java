@@ -15,18 +15,20 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Gives the tensors of a GGUF file the names that the hub's files have, and their rows the hub's order.
+/// Renames the tensors of a GGUF file to the names in the hub's files, and reorders their rows
+/// into the hub's order.
 ///
-/// The writer of a `llama` interleaves the two halves of each head of queries and keys, since llama.cpp turns
-/// neighbouring elements together where the hub's code turns an element of each half. The rows go back to the hub's
-/// order here: whole rows of bytes, so this holds for quantised tensors, too.
+/// For the architecture `llama`, the GGUF writer interleaves the two halves of each query and key
+/// head, since llama.cpp rotates neighbouring elements together, while the hub's code rotates one
+/// element of each half. This class restores the hub's order. It moves whole rows of bytes, so it
+/// works for quantised tensors, too.
 public final class GgufHubNames {
   public static final String ARCHITECTURE = "general.architecture";
 
-  /// Architectures whose tensors have the values of the hub's.
+  /// The architectures whose tensors have the same values as in the hub's files.
   private static final Set<String> KNOWN = Set.of("llama", "qwen2", "qwen3");
 
-  /// Architectures whose writers interleave the halves of heads.
+  /// The architectures for which the GGUF writer interleaves the halves of heads.
   private static final Set<String> INTERLEAVED = Set.of("llama");
 
   private static final Map<String, String> WHOLE =
@@ -54,8 +56,8 @@ public final class GgufHubNames {
 
   private GgufHubNames() {}
 
-  /// Returns the catalogue under the hub's names. Tensors that the hub's files do not have, and all of other
-  /// architectures, keep their own.
+  /// Returns the catalogue with the hub's names. Tensors that the hub's files lack keep their
+  /// names, and so do all tensors of other architectures.
   public static WeightsCatalogue of(WeightsCatalogue weights) {
     String architecture = weights.metadata().getOrDefault(ARCHITECTURE, "");
     if (!weights.format().equals(GgufFormat.CATALOGUE) || !KNOWN.contains(architecture)) {
@@ -72,7 +74,7 @@ public final class GgufHubNames {
         weights.format(), weights.files(), stored, weights.metadata(), weights.checksums(), values);
   }
 
-  /// Returns the stored tensor of a value's name, with its rows in the value's order.
+  /// Returns the stored tensor under a value's name, with its rows in the value's order.
   private static StoredTensor stored(StoredTensor tensor, StoredTensor value) {
     return value.encoding() instanceof Encoding.Quantised quantised
         ? new StoredTensor(
@@ -140,8 +142,8 @@ public final class GgufHubNames {
         quantised.rowAxis());
   }
 
-  /// Puts the rows of each head into the hub's order: first those that were at even places, then the others. Returns
-  /// empty if the tensor has no such heads.
+  /// Puts the rows of each head into the hub's order: first the rows with even numbers, then the
+  /// rows with odd numbers. Returns empty if the tensor has no such heads.
   private static Optional<StoredTensor> separated(StoredTensor tensor, int heads) {
     if (tensor.encoding() instanceof Encoding.Quantised quantised) {
       return separated(quantised.inputs().getFirst().tensor(), heads)

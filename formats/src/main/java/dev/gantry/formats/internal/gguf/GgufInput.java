@@ -11,7 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
-/// Reads the values of a header in their order. Not thread-safe.
+/// Reads the values of a header in order. Not thread-safe.
 final class GgufInput extends SequentialInput {
   private final Location file;
 
@@ -40,11 +40,11 @@ final class GgufInput extends SequentialInput {
     return (byte) read();
   }
 
-  /// Reads the count of what follows.
+  /// Reads a count of items that follow.
   ///
-  /// @param most the most that Gantry takes
-  /// @param leastBytes the fewest bytes that each of them has in the file
-  /// @param noun says what is counted, in the plural
+  /// @param most the most items that Gantry accepts
+  /// @param leastBytes the fewest bytes that an item has in the file
+  /// @param noun names the items in errors, in the plural
   long count(long most, long leastBytes, String noun) {
     long at = offset();
     long count = int64();
@@ -81,9 +81,9 @@ final class GgufInput extends SequentialInput {
     }
   }
 
-  /// Reads a string, keeps its first bytes, and passes over the others.
+  /// Reads a string, keeps its first bytes, and skips the others.
   ///
-  /// @param most how many bytes are kept
+  /// @param most the most bytes to keep
   String text(int most) {
     long length = int64();
     if (length < 0 || length > remaining()) {

@@ -15,9 +15,9 @@ enum GgufNote {
   INT32(4),
   FLOAT32(4),
   BOOL(1),
-  /// A length in 8 bytes, then UTF-8.
+  /// The value is a length in 8 bytes, and then UTF-8.
   STRING(8),
-  /// A type in 4 bytes and a count in 8, then the elements.
+  /// The value is a type in 4 bytes, a count in 8 bytes, and then the elements.
   ARRAY(12),
   UINT64(8),
   INT64(8),
@@ -25,18 +25,19 @@ enum GgufNote {
 
   private static final List<GgufNote> ALL = List.of(values());
 
-  /// The longest text that is kept of a string, in bytes.
+  /// How many of a string's first bytes are kept.
   private static final int MAX_TEXT_BYTES = 1 << 20;
 
-  /// Arrays of more elements, such as a tokenizer's, are kept as a few elements and a count.
+  /// The most elements of an array that is kept whole. A longer array, such as a tokenizer's,
+  /// becomes a few elements and a count.
   private static final int MAX_ELEMENTS = 1024;
 
   private static final int SHOWN_ELEMENTS = 8;
 
-  /// How deep arrays may lie in arrays.
+  /// The deepest nesting of arrays.
   private static final int MAX_DEPTH = 8;
 
-  /// The size of a value in the file, in bytes; the least for those of varying size.
+  /// The size of a value in the file, in bytes; for types of varying size, the smallest size.
   private final int bytes;
 
   GgufNote(int bytes) {

@@ -13,22 +13,23 @@ import java.util.function.IntUnaryOperator;
 
 /// Constants of GGUF's quantised types.
 final class GgufTables {
-  /// Values of the four bits of IQ4_NL and IQ4_XS.
+  /// The values of the 4-bit codes of IQ4_NL and IQ4_XS.
   static final Table NONLINEAR =
       Table.of(-127f, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 
-  /// Twice the values of E2M1 codes. A negative zero is a zero here.
+  /// Twice the values of E2M1 codes. The code of negative zero has the value 0 here.
   static final Table E2M1 = Table.of(0f, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
 
-  /// Halves of the values of E8M0 codes.
+  /// Half the values of E8M0 codes.
   static final Table HALF_E8M0 = numbers(256, code -> Math.scalb(1.0, code - 128));
 
-  /// Halves of the values of E4M3 codes without their sign.
+  /// Half the values of E4M3 codes without their sign.
   static final Table HALF_UE4M3 = numbers(256, GgufTables::halfUe4m3);
 
   static final Table SIGN = Table.of(1f, -1f);
 
-  /// The sign bits of eight elements by those of the first seven: an even number of them is negative.
+  /// The sign bits of eight elements, by the sign bits of the first seven: the number of negative
+  /// elements is even.
   static final Table EVEN_SIGNS = integers(128, bits -> bits | (Integer.bitCount(bits) & 1) << 7);
 
   static final Table DELTA = Table.of(0.125f, -0.125f);
