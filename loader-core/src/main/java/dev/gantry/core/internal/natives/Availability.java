@@ -4,14 +4,15 @@ package dev.gantry.core.internal.natives;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Something that this machine may lack; if it does, the reason.
+/// A value that this machine may lack, or the reason why it lacks the value.
 public sealed interface Availability<T> {
-  /// The thing is there.
+  /// The value is available.
   record Present<T>(T value) implements Availability<T> {}
 
-  /// The thing is not there.
+  /// The value is not available.
   ///
-  /// @param reason one line for a person, such as what was looked for and where
+  /// @param reason one line for a person to read, such as the name of a missing library and the
+  ///     folders that were searched
   record Absent<T>(String reason) implements Availability<T> {}
 
   static <T> Availability<T> present(T value) {
@@ -22,7 +23,7 @@ public sealed interface Availability<T> {
     return new Absent<>(reason);
   }
 
-  /// The value, or empty without the reason.
+  /// Returns the value, or empty without the reason.
   default Optional<T> toOptional() {
     return switch (this) {
       case Present<T>(T value) -> Optional.of(value);
@@ -30,7 +31,7 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// Applies `next` to the value; an absence keeps its reason.
+  /// Applies `next` to the value; an absent value stays absent for the same reason.
   default <R> Availability<R> then(Function<? super T, Availability<R>> next) {
     return switch (this) {
       case Present<T>(T value) -> next.apply(value);
@@ -38,7 +39,8 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// Returns the value; if it is absent, throws the exception that `refusal` makes of the reason.
+  /// Returns the value; if the value is absent, throws the exception that `refusal` makes of the
+  /// reason.
   default <X extends Throwable> T orElseThrow(Function<? super String, X> refusal) throws X {
     return switch (this) {
       case Present<T>(T value) -> value;

@@ -7,8 +7,8 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.invoke.MethodHandle;
 
-/// The heap of the C library, which every platform has. Native memory that the JDK allocates is bounded by the size of
-/// the Java heap instead.
+/// The heap of the C library, which every platform has. It is used since the JDK bounds the native
+/// memory that it allocates itself by the size of the Java heap.
 public final class CHeap {
   private static final Linker LINKER = Linker.nativeLinker();
 
@@ -25,7 +25,7 @@ public final class CHeap {
 
   private CHeap() {}
 
-  /// Allocates `bytes` bytes of zeros and returns their address; 0 if there is no room.
+  /// Allocates `bytes` bytes of zeros and returns their address; 0 if there is too little memory.
   public static long allocate(long bytes) {
     try {
       return (long) CALLOC.invokeExact(1L, bytes);

@@ -21,15 +21,15 @@ import java.util.List;
 import java.util.NoSuchElementException;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
-/// file and device memory (or host memory, from CUDA 12.2 on). `docs/cufile.md` says what the
-/// library has besides, and why batches and streams of requests are not used.
+/// file and device memory (or host memory, from CUDA 12.2 on). `docs/cufile.md` lists the
+/// library's other functions, and says why batches and streams of requests are not used.
 ///
 /// Thread-safe: reads and writes run in parallel, each on its caller's thread, which must have the memory's CUDA
 /// context current. They are not ordered with any CUDA stream.
 ///
 /// Source: cuFile API reference, up to CUDA 13.4 (libcufile 1.19).
 public final class CuFile {
-  /// A system property that names the library to use; if it is set, no other library is tried.
+  /// The system property that names the library to use; if it is set, no other library is tried.
   public static final String PROPERTY = "gantry.cufile.library";
 
   /// The environment variable with the same meaning; the system property takes precedence. An empty value names none.
@@ -37,12 +37,12 @@ public final class CuFile {
 
   private static final String SONAME = "libcufile.so.0";
 
-  /// The version of libcufile, which differs from that of the CUDA toolkit it came with.
+  /// The version of libcufile, which differs from the version of its CUDA toolkit.
   public record Version(int major, int minor) {
-    /// The newest version whose header was read.
+    /// The newest version for whose header this class was written.
     public static final Version NEWEST = new Version(1, 19);
 
-    /// Reads the number of `cuFileGetVersion`: 1000 × major + 10 × minor.
+    /// Decodes the number that `cuFileGetVersion` returns: 1000 × major + 10 × minor.
     static Version of(int number) {
       return new Version(number / 1000, number % 1000 / 10);
     }
@@ -52,7 +52,7 @@ public final class CuFile {
       return this.major > major || (this.major == major && this.minor >= minor);
     }
 
-    /// Whether the version has a header that was not read.
+    /// Whether this version is newer than [#NEWEST].
     public boolean isNewerThanKnown() {
       return isSince(NEWEST.major(), NEWEST.minor() + 1);
     }
@@ -63,8 +63,8 @@ public final class CuFile {
     }
   }
 
-  /// Knows which threads have called libcufile. The library keeps state for each of them until the thread ends, and
-  /// they must end before the driver is closed. Thread-safe.
+  /// Knows which threads have called libcufile. The library keeps state for each such thread until
+  /// the thread ends, and all of these threads must end before the driver is closed. Thread-safe.
   public static final class Callers {
     private static final ThreadLocal<Boolean> IS_ONE = ThreadLocal.withInitial(() -> false);
 
@@ -202,7 +202,7 @@ public final class CuFile {
     }
   }
 
-  /// Whether [#set] and [#get] serve: from libcufile 1.14 on.
+  /// Whether [#set] and [#get] can be called: from libcufile 1.14 on.
   public boolean hasFlags() {
     return library.has("cuFileSetParameterBool");
   }
@@ -214,7 +214,7 @@ public final class CuFile {
         .call(flag + " = " + value, flag.value, value);
   }
 
-  /// The value in force, or before the driver opens the value to come.
+  /// Returns the value in force; before the driver opens, the value that it will have.
   // CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value)
   public boolean get(Flag flag) {
     try (Arena arena = Arena.ofConfined()) {
@@ -243,7 +243,8 @@ public final class CuFile {
   /// Disks write into device memory over the link between chips: `CU_FILE_P2P_FLAG_C2C`, on Grace.
   public static final int CHIP_TO_CHIP = 1 << 3;
 
-  /// The ways to a kind of storage without nvidia-fs, as bits; absent before libcufile 1.16.
+  /// Returns the transports to a kind of storage without nvidia-fs, as bits; absent before
+  /// libcufile 1.16.
   // CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
   //                                       CUfileP2PFlags_t *p2p_flags)
   public Availability<Integer> peerToPeer(Storage storage) {
@@ -257,11 +258,11 @@ public final class CuFile {
         });
   }
 
-  /// Switches ways on until the driver closes. Call it while the driver is open: libcufile 1.17 takes no settings after
-  /// a call without the driver.
+  /// Switches a transport without nvidia-fs on until the driver closes. Call it while the driver
+  /// is open: libcufile 1.17 takes no settings after a call without the driver.
   ///
   /// @param flags either [#PCI_PEER_TO_PEER] or [#CHIP_TO_CHIP]
-  /// @throws TransferException if this machine does not have the way
+  /// @throws TransferException if this machine does not support the transport
   // CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
   //                                       CUfileP2PFlags_t p2p_flags)
   public void setPeerToPeer(Storage storage, int flags) {
@@ -285,7 +286,7 @@ public final class CuFile {
         });
   }
 
-  /// The number of the driver's users in this process; absent before libcufile 1.7.
+  /// The number of times that the driver is open in this process; absent before libcufile 1.7.
   // long cuFileUseCount(void)
   public Availability<Long> useCount() {
     return library
@@ -299,8 +300,8 @@ public final class CuFile {
         });
   }
 
-  /// Opens the driver, or adds one user if it is open. Also succeeds without nvidia-fs; all I/O then goes through the
-  /// CPU, if the configuration allows that.
+  /// Opens the driver, or adds one to its use count if it is open. The call also succeeds without
+  /// nvidia-fs; all I/O then goes through the CPU, if the configuration allows that.
   public void openDriver() {
     driverOpen.call(libraryName());
   }
@@ -354,22 +355,24 @@ public final class CuFile {
     }
   }
 
-  /// Registers memory for I/O. From then on its reads and writes must name this base address and an offset.
+  /// Registers memory for I/O. After this call, reads and writes of the memory must name this base
+  /// address and an offset.
   ///
-  /// @param buffer the memory, with its true size. Device memory should begin and end on multiples of 64 KiB, since the
-  ///     mapping otherwise takes in memory around it
+  /// @param buffer the memory, with its true size. Device memory should begin and end on multiples
+  ///     of 64 KiB, since the mapping otherwise includes memory around the buffer
   public void registerBuffer(MemorySegment buffer) {
     bufRegister.call(describe(buffer), buffer, buffer.byteSize(), NO_FLAGS);
   }
 
-  /// Deregisters memory. Call it before the memory is freed.
+  /// Deregisters memory. Call this before the memory is freed.
   public void deregisterBuffer(MemorySegment buffer) {
     bufDeregister.call(describe(buffer), buffer);
   }
 
   /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
   ///
-  /// @return the number of bytes, which may be fewer than asked for at any place; 0 only at the end of the file
+  /// @return the number of bytes read, which may be fewer than `bytes` anywhere in the file; 0
+  ///     only at the end of the file
   /// @throws TransferException if the kernel or cuFile refuses, or returns a short count that equals a [CuFileCode] and
   ///     does not reach the end of the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
@@ -381,7 +384,7 @@ public final class CuFile {
   /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. Work of CUDA streams that
   /// writes to `base` must be complete. The bytes are durable only after fsync.
   ///
-  /// @return the number of bytes, which may be fewer than asked for
+  /// @return the number of bytes written, which may be fewer than `bytes`
   /// @throws TransferException if the kernel or cuFile refuses, or returns a short count that equals a [CuFileCode] and
   ///     does not reach the end of the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
@@ -390,15 +393,17 @@ public final class CuFile {
     return transfers.write(handle, base, bytes, fileOffset, baseOffset);
   }
 
-  /// The most pieces of memory that one request takes. NVIDIA names no limit; this is the kernel's for `preadv`.
+  /// The most pieces of memory that one request takes. NVIDIA names no limit; this is the kernel's
+  /// limit for `preadv`.
   public static final int MAX_PIECES = 1024;
 
-  /// Whether [#readTogether] and [#writeTogether] serve: from libcufile 1.19 on.
+  /// Whether [#readTogether] and [#writeTogether] can be called: from libcufile 1.19 on.
   public boolean hasVectors() {
     return transfers.hasVectors();
   }
 
-  /// Reads one range of the file into several pieces of memory of one device, which it fills in their order.
+  /// Reads one range of the file into several pieces of memory of one device, and fills the pieces
+  /// in their order.
   ///
   /// @param pieces 1 to [#MAX_PIECES]
   /// @return as of [#read]

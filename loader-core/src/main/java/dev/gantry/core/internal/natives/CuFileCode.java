@@ -79,7 +79,7 @@ public enum CuFileCode {
     return code;
   }
 
-  /// The constant of this code; empty if the table has none, since the library is newer.
+  /// Returns the constant of this code; empty if the table has none, since the library is newer.
   public static Optional<CuFileCode> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
@@ -91,7 +91,8 @@ public enum CuFileCode {
         .orElseGet(() -> new Failure.CuFile(code, "unknown", "no such code in our table"));
   }
 
-  /// Makes the failure that a `CUfileError_t` tells: the CUDA driver's, if cuFile only passes it on.
+  /// Makes the failure that a `CUfileError_t` reports. It is the CUDA driver's failure if cuFile
+  /// only forwards it.
   ///
   /// @param cudaCode a `CUresult`, meaningful only with `CU_FILE_CUDA_DRIVER_ERROR`
   public static Failure failure(int code, int cudaCode) {

@@ -43,7 +43,7 @@ final class CuFileFunction {
 
   /// Calls the function with boxed arguments.
   ///
-  /// @param subject what it is called on, for messages
+  /// @param subject the object of the call, for messages
   /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
   void call(String subject, Object... arguments) {
     Object[] all = new Object[arguments.length + 1];
@@ -65,7 +65,7 @@ final class CuFileFunction {
   /// Makes the failure of a read or write that did not return a number of bytes.
   static Failure transferFailure(long returned, int errno) {
     if (returned == -1) {
-      // libcufile has been seen to leave a code of its own there.
+      // libcufile has been seen to store one of its own codes in `errno`.
       return errno > CODES_BASE ? CuFileCode.failure(errno) : Errno.failure(errno);
     }
     // cufile.h takes the absolute value too, and libcufile has been seen to return a code without

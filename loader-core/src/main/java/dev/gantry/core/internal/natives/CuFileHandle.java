@@ -21,7 +21,7 @@ public final class CuFileHandle implements AutoCloseable {
     this.descriptor = descriptor;
   }
 
-  /// @param handle what libcufile calls the file
+  /// @param handle libcufile's handle of the file
   void opened(MemorySegment handle) {
     opaque.set(handle);
   }
@@ -36,11 +36,12 @@ public final class CuFileHandle implements AutoCloseable {
 
   /// Returns the number of bytes that a read or write of this file moved, or throws.
   ///
-  /// libcufile has been seen to return a code without its sign. A positive number that equals a code is therefore a
-  /// number of bytes only if it is all that was asked for, or reaches the end of the file.
+  /// libcufile has been seen to return a code without its sign. A positive number that equals a
+  /// code is therefore a number of bytes only if it equals the requested number, or reaches the
+  /// end of the file.
   ///
   /// @param operation the operation, for messages
-  /// @throws TransferException if `returned` is no number of bytes
+  /// @throws TransferException if `returned` is not a number of bytes
   long count(String operation, long returned, int errno, long bytes, long fileOffset) {
     if (returned < 0 || returned > bytes || isCode(returned, bytes, fileOffset)) {
       throw new TransferException(

@@ -21,13 +21,14 @@ public record CuFileProperties(int statusFlags, int controlFlags, int features) 
   private static final long CONTROL_FLAGS = 28;
   private static final long FEATURES = 32;
 
-  /// Room for larger structs of later versions: the library writes all fields that it knows.
+  /// The size of the struct's buffer. It leaves space for larger structs of later versions, since
+  /// the library writes all fields that it knows.
   static final long ROOM_BYTES = 4096;
 
   // CU_FILE_P2P_SUPPORTED, from libcufile 1.16 on
   private static final int PEER_TO_PEER = 1 << 4;
 
-  // CU_FILE_NVME_P2P_SUPPORTED, which says nothing any more from libcufile 1.16 on
+  // CU_FILE_NVME_P2P_SUPPORTED, which has no meaning from libcufile 1.16 on
   private static final int NVME_PEER_TO_PEER = 1 << 11;
 
   // CU_FILE_ALLOW_COMPAT_MODE
@@ -43,7 +44,8 @@ public record CuFileProperties(int statusFlags, int controlFlags, int features) 
         struct.get(JAVA_INT, FEATURES));
   }
 
-  /// Whether a failed direct transfer may be tried again through the CPU, or POSIX calls may replace it, without a sign.
+  /// Whether libcufile may silently repeat a failed direct transfer through the CPU, or replace it
+  /// by POSIX calls.
   public boolean hasFallbacks() {
     return (controlFlags & FALLBACKS) != 0;
   }
@@ -53,12 +55,14 @@ public record CuFileProperties(int statusFlags, int controlFlags, int features) 
     return (controlFlags & COMPAT_MODE) != 0;
   }
 
-  /// Whether disks can write into device memory without nvidia-fs: for libraries that have [CuFile#peerToPeer].
+  /// Whether disks can write into device memory without nvidia-fs: valid for libraries that have
+  /// [CuFile#peerToPeer].
   public boolean hasPeerToPeer() {
     return (features & PEER_TO_PEER) != 0;
   }
 
-  /// Whether NVMe disks can write into device memory without nvidia-fs: for libraries before 1.16.
+  /// Whether NVMe disks can write into device memory without nvidia-fs: valid for libraries before
+  /// 1.16.
   public boolean hasPeerToPeerNvme() {
     return (statusFlags & NVME_PEER_TO_PEER) != 0;
   }

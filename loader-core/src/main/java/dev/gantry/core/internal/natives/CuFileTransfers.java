@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 
-/// The functions of libcufile that move bytes: they return a count, -1 with errno, or a negative code. [CuFile] says what
-/// they do. Thread-safe.
+/// The functions of libcufile that move bytes. Each returns a count, -1 with errno, or a negative
+/// code. [CuFile] documents them. Thread-safe.
 final class CuFileTransfers {
   private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
   private static final long ERRNO = CALL_STATE.byteOffset(groupElement("errno"));

@@ -65,7 +65,7 @@ public final class CudaDriver {
       if (words.contains("libcuda.so")) {
         return "libcuda.so.1 not found";
       }
-      // This message is about JCuda's own library, which it looks for in its jar too.
+      // This message is about JCuda's own library, which JCuda looks for in its jar, too.
       return words.startsWith("Error while loading native library")
           ? "the jar org.jcuda:jcuda-natives is not there, or not for this system"
           : words.lines().findFirst().orElse(words);
@@ -99,7 +99,7 @@ public final class CudaDriver {
     return new String(name, 0, end, StandardCharsets.UTF_8);
   }
 
-  /// A device's PCI address, as sysfs names it: `0000:3b:00.0`.
+  /// A device's PCI address as sysfs writes it: `0000:3b:00.0`.
   public String pciAddress(int ordinal) {
     CUdevice device = device(ordinal);
     return String.format(
@@ -119,7 +119,7 @@ public final class CudaDriver {
     return value[0];
   }
 
-  /// Retains the primary context of a device: the one that libtorch and the CUDA runtime share.
+  /// Retains the primary context of a device, which libtorch and the CUDA runtime share.
   public Context retainPrimaryContext(int ordinal) {
     Context context = new Context();
     check(
@@ -129,10 +129,12 @@ public final class CudaDriver {
     return context;
   }
 
-  /// Which context a call takes away is never asked for. Leaving one must not need heap.
+  /// Receives the context that `cuCtxPopCurrent` removes; nothing reads it. It is made once, since
+  /// leaving a context must not need heap.
   private static final CUcontext POPPED = new CUcontext();
 
-  /// Makes `context` current on this thread until the scope closes, which restores the caller's own.
+  /// Makes `context` current on this thread until the scope closes; closing restores the context
+  /// that was current before.
   public Entered enter(Context context) {
     check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
     return () -> check(JCudaDriver.cuCtxPopCurrent(POPPED), "cuCtxPopCurrent", "context");
@@ -192,7 +194,7 @@ public final class CudaDriver {
   /// Lets the current context, of device `ordinal`, use the memory of another device directly, for as long as the
   /// process runs.
   ///
-  /// @return why it cannot; empty if it can
+  /// @return why the context cannot use that memory; empty if it can
   public String reach(int ordinal, int peerOrdinal, Context peer) {
     int[] can = new int[1];
     check(
@@ -239,7 +241,8 @@ public final class CudaDriver {
     check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");
   }
 
-  /// Memory of a device. It is made before the memory is there, so that no heap is needed to give it back.
+  /// Memory of a device. This object is made before the memory is allocated, so that freeing the
+  /// memory needs no heap.
   public static final class DeviceMemory {
     private final Address handle = new Address(0);
 
@@ -260,7 +263,8 @@ public final class CudaDriver {
     checkAt(memory.handle.raw(), JCudaDriver.cuMemFree(memory.handle), "cuMemFree");
   }
 
-  /// Host memory that is pinned, or about to be: made before, so that no heap is needed to unpin it.
+  /// Host memory that is pinned, or is going to be. This object is made before the memory is
+  /// pinned, so that unpinning it needs no heap.
   public static final class PinnedMemory {
     private final HostAddress handle;
     private final long address;
@@ -292,7 +296,7 @@ public final class CudaDriver {
         " bytes, read only");
   }
 
-  /// Whether [#pinReadOnly] works on a device, and its kernels can use host addresses.
+  /// Whether a device supports [#pinReadOnly], and its kernels can use host addresses.
   public boolean pinsReadOnly(int ordinal) {
     CUdevice device = device(ordinal);
     return attribute(
@@ -307,7 +311,7 @@ public final class CudaDriver {
             != 0;
   }
 
-  /// Unpins host memory. Call it before the memory is freed.
+  /// Unpins host memory. Call this before the memory is freed.
   public void unpin(PinnedMemory memory) {
     checkAt(memory.address, JCudaDriver.cuMemHostUnregister(memory.handle), "cuMemHostUnregister");
   }
@@ -335,8 +339,8 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", "stream");
   }
 
-  /// Makes work that is queued on `stream` from now on wait for the last recording of `event`. Does nothing if there
-  /// was none. The caller does not wait.
+  /// Makes work that is queued on `stream` from now on wait for the last recording of `event`.
+  /// Does nothing if `event` was never recorded. The caller does not wait.
   public void await(Stream stream, Event event) {
     check(
         JCudaDriver.cuStreamWaitEvent(stream.handle, event.handle, 0),
@@ -348,12 +352,13 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamDestroy(stream.handle), "cuStreamDestroy", "stream");
   }
 
-  /// An event without timing, for short waits: a thread that waits for it keeps a processor busy.
+  /// Creates an event without timing, for short waits: a thread that waits for it keeps a
+  /// processor busy.
   public Event createEvent() {
     return createEvent(0, false);
   }
 
-  /// An event without timing, for long waits: a thread that waits for it sleeps.
+  /// Creates an event without timing, for long waits: a thread that waits for it sleeps.
   public Event createBlockingSyncEvent() {
     return createEvent(CUevent_flags.CU_EVENT_BLOCKING_SYNC, true);
   }
@@ -410,7 +415,7 @@ public final class CudaDriver {
         bytes);
   }
 
-  /// Copies to host memory, pinned or not, and returns when it is done.
+  /// Copies to host memory, pinned or not, and returns when the copy is done.
   public void copyToHost(long host, long device, long bytes) {
     checkCopy(
         JCudaDriver.cuMemcpyDtoH(new Address(host), new Address(device), bytes),
@@ -450,7 +455,7 @@ public final class CudaDriver {
     copyRows(shape, copy, stream);
   }
 
-  /// @param shape describes the source already
+  /// @param shape the copy, whose source is already described
   private static void copyRows(CUDA_MEMCPY2D shape, Copy2D copy, Stream stream) {
     shape.srcPitch = copy.sourcePitch();
     shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
@@ -509,7 +514,8 @@ public final class CudaDriver {
     }
   }
 
-  /// Makes the subject's text only for a failure: without heap for it, what the call has just taken would be lost.
+  /// Checks a result. The subject's text is made only for a failure: if a successful call needed
+  /// heap for it and had none, the resource that the call has just taken would be lost.
   private static void check(int result, String operation, long amount, String unit) {
     if (result != CUresult.CUDA_SUCCESS) {
       check(result, operation, amount + unit);

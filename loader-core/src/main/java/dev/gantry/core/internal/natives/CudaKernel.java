@@ -12,11 +12,12 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
-/// A kernel that the driver compiled from PTX for one context. The context must be current for
-/// all calls, also for loading. Thread-safe.
+/// A kernel that the driver compiled from PTX for one context. The context must be current for all
+/// calls, including loading. Thread-safe.
 public final class CudaKernel {
-  /// The most blocks of a kernel that fetches bytes of the host. Few fill the link, and kernels of a training run beside
-  /// them: with a block for each piece, batches of 38 MB reached DJL on an H200 at 38 GB/s, and at 44 with 128 blocks.
+  /// The most blocks of a kernel that fetches bytes of the host. A few blocks fill the link, and
+  /// the kernels of a training run at the same time. With a block for each piece, batches of 38 MB
+  /// reached DJL on an H200 at 38 GB/s, and at 44 with 128 blocks.
   public static final int FETCHING_BLOCKS = 128;
 
   private final CUmodule module = new CUmodule();
@@ -24,8 +25,8 @@ public final class CudaKernel {
 
   private CudaKernel() {}
 
-  /// Compiles and loads a kernel for the current context. The driver keeps what it compiled on disk, for the next
-  /// process.
+  /// Compiles and loads a kernel for the current context. The driver keeps the compiled kernel on
+  /// disk for the next process.
   ///
   /// @param owner the class beside which the PTX file lies
   /// @param entry the kernel's entry point, which is also the file's name
@@ -34,7 +35,7 @@ public final class CudaKernel {
     return compile(ptx(owner, entry + ".ptx"), entry);
   }
 
-  /// Compiles and loads a kernel that a program wrote, as [#load] does.
+  /// Compiles and loads a kernel from generated PTX, as [#load] does from a file.
   public static CudaKernel compile(String ptx, String entry) {
     CudaKernel kernel = new CudaKernel();
     CudaDriver.check(JCudaDriver.cuModuleLoadData(kernel.module, ptx), "cuModuleLoadData", entry);

@@ -18,7 +18,7 @@ import jcuda.driver.JCudaDriver;
 /// Asks the CUDA driver about addresses: `cuPointerGetAttribute` and related calls. They need a current context.
 /// Thread-safe.
 public final class CudaPointers {
-  /// How memory was allocated, which decides what can be done with it.
+  /// How memory was allocated, which decides which operations the memory supports.
   public enum Kind {
     /// Memory of `cuMemAlloc`, which `cudaMalloc` uses too.
     ORDINARY("ordinary device memory"),
@@ -55,7 +55,7 @@ public final class CudaPointers {
 
   private CudaPointers() {}
 
-  /// The allocation that contains `address`; absent if the driver knows none.
+  /// Returns the allocation that contains `address`; absent if the driver knows none.
   public static Availability<Allocation> allocation(long address) {
     OptionalLong type = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     OptionalLong base = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
@@ -72,7 +72,7 @@ public final class CudaPointers {
             kind((int) type.getAsLong(), address)));
   }
 
-  /// An address with its allocation, for messages.
+  /// Describes an address and its allocation, for messages.
   static String words(long address) {
     return switch (allocation(address)) {
       case Availability.Absent<Allocation>(String reason) -> reason;
@@ -95,7 +95,7 @@ public final class CudaPointers {
     return isMapped(address) ? Kind.MAPPED : Kind.ORDINARY;
   }
 
-  /// Whether memory is of `cuMemCreate`: only that has a handle.
+  /// Whether `cuMemCreate` allocated the memory: only such memory has a handle.
   private static boolean isMapped(long address) {
     CUmemGenericAllocationHandle handle = new CUmemGenericAllocationHandle();
     int result =
@@ -107,8 +107,8 @@ public final class CudaPointers {
     return true;
   }
 
-  /// The number of the allocation that contains `address`, which no other allocation has; 0 if there is none. It
-  /// differs for memory that is later allocated at the same address.
+  /// Returns the unique number of the allocation that contains `address`; 0 if there is none.
+  /// Memory that is later allocated at the same address has another number.
   public static long bufferId(long address) {
     return get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, address).orElse(0);
   }
@@ -124,7 +124,7 @@ public final class CudaPointers {
         hex(address));
   }
 
-  /// An attribute of up to eight bytes; empty if the driver does not give it.
+  /// Returns an attribute of up to eight bytes; empty if the driver does not give it.
   private static OptionalLong get(int attribute, long address) {
     // Memory outside of the heap: JCuda leaves what the driver writes to an array to a JVM that
     // lends the array itself,

@@ -10,13 +10,14 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/// Looks at the head of a shared library before it is loaded. The dynamic loader says of a library for another processor
-/// that it is not there, and the JVM warns of a file that is no library as of one that might harm the stack.
+/// Checks the header of a shared library before the library is loaded. The dynamic loader reports
+/// a library for another processor as missing, and for a file that is not a library the JVM prints
+/// a warning about stack guards.
 final class ElfFile {
   private static final boolean LINUX = System.getProperty("os.name", "").startsWith("Linux");
   private static final String PROCESSOR = System.getProperty("os.arch", "");
 
-  // From the specification of ELF: the magic bytes, and the place and values of e_machine.
+  // From the specification of ELF: the magic bytes, and the offset and values of e_machine.
   private static final int HEAD_BYTES = 20;
   private static final int MAGIC = 'F' << 24 | 'L' << 16 | 'E' << 8 | 0x7f;
   private static final int MACHINE = 18;
@@ -24,7 +25,8 @@ final class ElfFile {
 
   private ElfFile() {}
 
-  /// Says why this process cannot load a library; empty if it may, or if the name is not that of a file.
+  /// Says why this process cannot load a library; empty if it may be able to, or if `library` is
+  /// not the path of a file.
   static String objection(String library) {
     Integer machine = MACHINES.get(PROCESSOR);
     if (!LINUX || machine == null || !library.contains("/")) {
@@ -40,7 +42,7 @@ final class ElfFile {
         head = in.readNBytes(HEAD_BYTES);
       }
     } catch (IOException | InvalidPathException _) {
-      // The dynamic loader says why it cannot be read.
+      // The dynamic loader will say why the file cannot be read.
       return "";
     }
     ByteBuffer header = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN);

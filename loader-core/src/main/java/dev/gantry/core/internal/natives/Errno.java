@@ -88,12 +88,13 @@ public enum Errno {
     return code;
   }
 
-  /// The constant of this code; empty if the table has none.
+  /// Returns the constant of this code; empty if the table has none.
   public static Optional<Errno> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
 
-  /// The constant that a JDK exception stands for; empty if the exception does not tell.
+  /// Returns the constant of the error that a JDK exception reports; empty if the exception does
+  /// not tell.
   public static Optional<Errno> of(IOException e) {
     return switch (e) {
       case NoSuchFileException _ -> Optional.of(ENOENT);
@@ -107,7 +108,8 @@ public enum Errno {
     };
   }
 
-  /// Finds a constant by the text of strerror(3), which is all that the JDK leaves in other exceptions.
+  /// Finds a constant by the text of strerror(3): other exceptions of the JDK contain only that
+  /// text.
   private static Optional<Errno> byMeaning(@Nullable String text) {
     if (text == null) {
       return Optional.empty();
@@ -117,9 +119,10 @@ public enum Errno {
 
   /// Checks a call's result.
   ///
-  /// @param subject what the call was made on: a file with offset and length where they matter, or memory with its size
-  /// @return the result, if it is not a negated `errno`
-  /// @throws TransferException if it is a negated `errno`
+  /// @param subject the object of the call: a file, with offset and length where they matter, or
+  ///     memory with its size
+  /// @return `answer`
+  /// @throws TransferException if `answer` is a negated `errno`
   public static int require(int answer, String operation, Object subject) {
     if (answer < 0) {
       throw new TransferException(operation, subject.toString(), failure(-answer));
@@ -127,7 +130,8 @@ public enum Errno {
     return answer;
   }
 
-  /// Does the same as [#require(int, String, Object)] for a call whose result tells nothing else.
+  /// Does the same as [#require(int, String, Object)] for a call whose result has no other
+  /// meaning.
   public static void check(int answer, String operation, Object subject) {
     int _ = require(answer, operation, subject);
   }

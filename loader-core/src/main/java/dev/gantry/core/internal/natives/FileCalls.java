@@ -5,11 +5,11 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.IntSupplier;
 
-/// The file calls that Gantry makes: [Libc] makes them on Linux, [JdkFiles] elsewhere. Tests put an implementation in
-/// front that fails on purpose.
+/// The file calls that Gantry makes: [Libc] makes them on Linux, [JdkFiles] elsewhere. Tests wrap
+/// them in an implementation that fails on purpose.
 ///
-/// Every call returns what the kernel does: a count or 0 on success, the negated `errno` on failure. Nothing is
-/// repeated here. Thread-safe.
+/// Every call returns what the kernel does: a count or 0 on success, the negated `errno` on
+/// failure. No call is repeated here after `EINTR`. Thread-safe.
 public interface FileCalls {
   int O_RDONLY = 0;
   int O_WRONLY = 1;
@@ -40,8 +40,9 @@ public interface FileCalls {
     return result;
   }
 
-  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor. Does not wait for the other end of a pipe, or
-  /// for a device; call [#stat] to know what was opened.
+  /// `int open(const char *path, int flags, mode_t mode)`: returns a descriptor. The call does not
+  /// wait for the other end of a pipe, or for a device; [#stat] tells the kind of file that was
+  /// opened.
   int open(Path file, int flags, int mode);
 
   /// The `O_DIRECT` flag of this processor.
@@ -58,12 +59,14 @@ public interface FileCalls {
     return -1;
   }
 
-  /// Why the descriptors are not the kernel's, and so of no use to other libraries; empty if they are the kernel's.
+  /// Why other libraries cannot use the descriptors, since they are not the kernel's; empty if
+  /// they are the kernel's.
   default String descriptorAbsence() {
     return "";
   }
 
-  /// `int close(int fd)`. Never repeat it: the descriptor is closed even if the call returns `EINTR`.
+  /// `int close(int fd)`. Never repeat the call: the descriptor is closed even if the call returns
+  /// `EINTR`.
   int close(int fd);
 
   /// `ssize_t pread(int fd, void *buf, size_t count, off_t offset)`: bytes read, 0 at the end of
@@ -79,9 +82,9 @@ public interface FileCalls {
   /// `int fallocate(int fd, int mode, off_t offset, off_t len)`
   int fallocate(int fd, int mode, long offset, long length);
 
-  /// Makes the kernel begin to write a range of the page cache to the disk, by `sync_file_range(2)` with
-  /// `SYNC_FILE_RANGE_WRITE`; does nothing where there is no such call. Its result says nothing about the range: errors
-  /// of the disk are left to [#fsync].
+  /// Makes the kernel begin to write a range of the page cache to the disk, by
+  /// `sync_file_range(2)` with `SYNC_FILE_RANGE_WRITE`; does nothing on systems without this call.
+  /// The result does not report errors of the disk; [#fsync] reports them.
   default int startWriteback(int fd, long offset, long length) {
     return 0;
   }
@@ -89,7 +92,7 @@ public interface FileCalls {
   /// The most descriptors that this process may have, by `getrlimit(RLIMIT_NOFILE)`.
   long mostDescriptors();
 
-  /// `int fsync(int fd)`; works on a directory's descriptor too.
+  /// `int fsync(int fd)`; also accepts a directory's descriptor.
   int fsync(int fd);
 
   /// `int rename(const char *old, const char *new)`
@@ -110,16 +113,18 @@ public interface FileCalls {
   /// The size of a page in bytes, by `sysconf(_SC_PAGESIZE)`.
   long pageBytes();
 
-  /// `fcntl(fd, F_OFD_SETLK, …)`: takes a lock of a range of the file, or gives it back. The open file description has
-  /// the lock, and loses it when it is closed or the process ends. `-EAGAIN` if another one has the lock.
+  /// `fcntl(fd, F_OFD_SETLK, …)`: takes or releases a lock of a range of the file. The open file
+  /// description owns the lock until the description is closed or the process ends. The result is
+  /// `-EAGAIN` if another open file description has the lock.
   ///
   /// @param kind [#F_RDLCK], [#F_WRLCK] or [#F_UNLCK]
   default int lock(int fd, int kind, long offset, long length) {
     return -Errno.ENOSYS.code();
   }
 
-  /// `int flock(int fd, int operation)`: takes a lock of the whole file, which knows nothing of those of [#lock]. The open
-  /// file description has the lock, and loses it when it is closed or the process ends. `-EAGAIN` if another one has it.
+  /// `int flock(int fd, int operation)`: takes a lock of the whole file, which is independent of
+  /// the locks of [#lock]. The open file description owns the lock until the description is closed
+  /// or the process ends. The result is `-EAGAIN` if another open file description has the lock.
   ///
   /// @param operation [#LOCK_SH] or [#LOCK_EX], with [#LOCK_NB] so as not to wait
   default int flock(int fd, int operation) {
@@ -136,20 +141,21 @@ public interface FileCalls {
   /// The magic number of the file system that holds an open file, by `fstatfs(2)`.
   long fileSystem(int fd);
 
-  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what is in memory; `-EAGAIN` if nothing is.
+  /// `preadv2(2)` with `RWF_NOWAIT`: reads only bytes that are in memory; `-EAGAIN` if none are.
   long preadNoWait(int fd, MemorySegment target, long length, long offset);
 
   /// The result of `statx(2)`.
   ///
   /// @param status 0, or the negated `errno`
-  /// @param size in bytes
+  /// @param size the file's size in bytes
   /// @param mode `st_mode`: the kind of file and its permissions
   /// @param owner the number of the user who owns the file; -1 where users have no numbers
   /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 if the
   ///     kernel does not say
   /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 if the
   ///     kernel does not say
-  /// @param device the device that has the file: its major number in the upper half, its minor in the lower
+  /// @param device the device that has the file: its major number in the upper half, its minor
+  ///     number in the lower half
   /// @param inode the file's number on that device
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   record StatResult(
@@ -167,7 +173,7 @@ public interface FileCalls {
     private static final int S_IFMT = 0xf000;
     private static final int WRITE_OF_OTHERS = 0022;
 
-    /// The result of a call that failed.
+    /// Returns the result of a call that failed.
     public static StatResult failed(int status) {
       return new StatResult(status, 0, 0, -1, 0, 0, 0, 0, 0);
     }
@@ -186,7 +192,7 @@ public interface FileCalls {
       return (mode & WRITE_OF_OTHERS) != 0;
     }
 
-    /// The same result with another size.
+    /// Returns this result with another size.
     StatResult withSize(long bytes) {
       return new StatResult(
           status,
@@ -200,8 +206,8 @@ public interface FileCalls {
           modifiedNanos);
     }
 
-    /// Whether both results are of one file, even in different states. On Windows, where the JDK tells no inode
-    /// numbers, all files seem to be the same.
+    /// Whether both results are of the same file, even in different states. On Windows, where the
+    /// JDK gives no inode numbers, the answer is true for any two files.
     public boolean isSameFile(StatResult other) {
       return status >= 0 && other.status >= 0 && device == other.device && inode == other.inode;
     }

@@ -23,8 +23,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// File calls by the JDK's channels, for macOS and Windows. There is no direct I/O and no look into the page cache, and
-/// descriptors are numbers that this class gives out.
+/// File calls by the JDK's channels, for macOS and Windows. They have no direct I/O and cannot
+/// query the page cache. Descriptors are numbers that this class assigns.
 public final class JdkFiles implements FileCalls {
   public static final JdkFiles INSTANCE = new JdkFiles();
 
@@ -32,10 +32,11 @@ public final class JdkFiles implements FileCalls {
       "jdk".equals(System.getProperty("gantry.files"))
           || !System.getProperty("os.name", "").startsWith("Linux");
 
-  /// A flag for direct I/O, which `open` refuses as a file system without direct I/O does.
+  /// The flag for direct I/O. As a file system without direct I/O does, `open` refuses it.
   private static final int DIRECT = 1 << 30;
 
-  /// Greater than the kernel's descriptors, so that the kernel refuses a descriptor of this class.
+  /// The first descriptor. It is greater than the kernel's descriptors, so that the kernel refuses
+  /// a descriptor of this class.
   private static final int FIRST_DESCRIPTOR = 1 << 24;
 
   /// The text of strerror(3) for `ESTALE`.
@@ -51,7 +52,8 @@ public final class JdkFiles implements FileCalls {
 
   private JdkFiles() {}
 
-  /// Whether this process uses these calls: it does not run on Linux, or `-Dgantry.files=jdk` is set.
+  /// Whether this process uses this class: it does if it does not run on Linux, or if
+  /// `-Dgantry.files=jdk` is set.
   public static boolean areChosen() {
     return CHOSEN;
   }
@@ -66,7 +68,7 @@ public final class JdkFiles implements FileCalls {
     void run() throws IOException;
   }
 
-  /// An open file; has no channel if it is a folder or something else without bytes.
+  /// An open file. A folder, or another file without bytes, has no channel.
   private static final class Handle {
     private final Set<OpenOption> again;
     private final StatResult opened;
@@ -82,8 +84,8 @@ public final class JdkFiles implements FileCalls {
       this.opened = opened;
     }
 
-    /// Makes a call on the channel. The interruption of any thread closes a channel for all of them; it is then opened
-    /// again, if its name still leads to the same file.
+    /// Makes a call on the channel. The interruption of any thread closes the channel for all
+    /// threads; this call then opens the channel again, if the path still names the same file.
     long call(Call call) {
       boolean interrupted = false;
       try {
@@ -119,8 +121,8 @@ public final class JdkFiles implements FileCalls {
       }
     }
 
-    /// The file's state. The JDK can look only at names: if another file has this one's name now, only the size is up
-    /// to date.
+    /// The file's state. The JDK reads a file's state only by its name: if another file has this
+    /// file's name now, only the size is up to date.
     StatResult stat() {
       StatResult now = JdkFiles.stat(path);
       if (channel == null || opened.isSameFile(now)) {
@@ -139,7 +141,7 @@ public final class JdkFiles implements FileCalls {
     }
   }
 
-  /// @param stat the state of the file behind the channel
+  /// @param stat the state of the file that the channel reads
   private record Opened(FileChannel channel, StatResult stat) {}
 
   private static Opened open(Path file, Set<OpenOption> options) throws IOException {
@@ -147,8 +149,8 @@ public final class JdkFiles implements FileCalls {
     for (int attempt = 1; ; attempt++) {
       FileChannel channel = FileChannel.open(file, options);
       StatResult after = stat(file);
-      // If they differ, another file took the name meanwhile, or the file system gives new inode
-      // numbers at each look.
+      // If the two results differ, another file took the name meanwhile, or the file system gives
+      // new inode numbers at each call.
       if (before.status() < 0 || before.isSameFile(after) || attempt == MAX_ATTEMPTS) {
         return new Opened(channel, after);
       }
@@ -285,7 +287,8 @@ public final class JdkFiles implements FileCalls {
             });
   }
 
-  /// Synchronises a folder where the platform can. Windows cannot open folders, and needs no such call.
+  /// Synchronises a folder on platforms that can. Windows cannot open folders, and does not need
+  /// the call.
   private static void syncFolder(Path folder) {
     try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
       channel.force(true);
@@ -332,8 +335,8 @@ public final class JdkFiles implements FileCalls {
     return handle == null ? StatResult.failed(-Errno.EBADF.code()) : handle.stat();
   }
 
-  /// The state of the file that has a name now, without opening it. On Linux it is the same as [Libc]'s of the open
-  /// file.
+  /// Returns the state of the file that has this name now, without opening the file. On Linux the
+  /// state equals the result of [Libc] for the open file.
   public static StatResult stat(Path file) {
     try {
       boolean unix = file.getFileSystem().supportedFileAttributeViews().contains("unix");

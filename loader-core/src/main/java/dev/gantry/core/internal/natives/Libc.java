@@ -53,7 +53,7 @@ public final class Libc implements FileCalls {
   private static final Linker LINKER = Linker.nativeLinker();
   private static final ThreadLocal<Scratch> SCRATCH =
       new ThreadLocal<>() {
-        // A method reference would have its class made during a process's first load.
+        // A method reference would make the JVM generate a class during a process's first load.
         @Override
         protected Scratch initialValue() {
           return new Scratch();
@@ -61,7 +61,7 @@ public final class Libc implements FileCalls {
       };
 
   // On 64-bit Linux every integer and pointer is passed in a whole register, whatever its width,
-  // also to variadic functions. So two prototypes serve all functions: linking a prototype costs
+  // even to variadic functions. So two prototypes serve all functions: linking a prototype costs
   // some 5 ms, and another function with it almost nothing.
   private static final FunctionDescriptor NUMBERS =
       FunctionDescriptor.of(
@@ -149,8 +149,8 @@ public final class Libc implements FileCalls {
       int all = flags | O_CLOEXEC;
       int descriptor = intCall(OPEN, path, all | O_NONBLOCK, mode, 0, 0);
       if (descriptor == -Errno.EAGAIN.code()) {
-        // Another program has a lease of the file and is now asked to give it up; this call waits
-        // for that.
+        // Another program has a lease of the file. The kernel now asks it to release the lease;
+        // this call waits for the release.
         descriptor = intCall(OPEN, path, all, mode, 0, 0);
       }
       if (descriptor >= 0) {
@@ -169,7 +169,7 @@ public final class Libc implements FileCalls {
 
   @Override
   public int noFollowFlag() {
-    // O_NOFOLLOW differs likewise: 0400000, or 0100000 on arm64.
+    // O_NOFOLLOW is 0400000, but 0100000 on arm64.
     return isArm() ? 0x8000 : 0x20000;
   }
 
@@ -249,9 +249,10 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// Sets a variable of the environment that C libraries of this process see, or removes it. Java's own is a copy from
-  /// the process's start, and does not change. The C library does not guard it against readers on other threads: change
-  /// it rarely, and only for a moment.
+  /// Sets a variable of the environment that C libraries of this process see, or removes it.
+  /// Java's environment is a copy from the process's start, and does not change. The C library
+  /// does not guard the environment against readers on other threads, so change it rarely, and
+  /// only for a moment.
   ///
   /// @param value null to remove the variable
   public static void setEnvironment(String name, @Nullable String value) {
@@ -269,8 +270,8 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// The address of a path's bytes for the kernel. They may differ from the path's text, since a name need not be valid
-  /// in the locale's encoding; the path's URI has every byte.
+  /// Returns the address of a path's bytes for the kernel. The bytes may differ from the path's
+  /// text, since a name need not be valid in the locale's encoding; the path's URI has every byte.
   private static long name(Arena arena, Path path) {
     if (!path.getFileSystem().equals(FileSystems.getDefault())) {
       throw new MisuseException(path.toUri() + " is in a file system of Java, and not on a disk");
@@ -292,7 +293,7 @@ public final class Libc implements FileCalls {
       length++;
     }
     if (name.get(JAVA_BYTE, length - 1) == '/') {
-      // The URI of a folder ends in a slash, which would make the kernel follow a link.
+      // The URI of a folder ends in a slash, which would make the kernel follow a symbolic link.
       name.set(JAVA_BYTE, length - 1, (byte) 0);
     }
     return name.address();
@@ -305,7 +306,7 @@ public final class Libc implements FileCalls {
     int mask = STATX_BASIC_STATS | STATX_DIOALIGN;
     int status = intCall(STATX, fd, scratch.emptyPath.address(), AT_EMPTY_PATH, mask, s.address());
     if (status < 0) {
-      // The struct still has the values of an earlier call.
+      // The call failed, so the struct still has the values of an earlier call.
       return StatResult.failed(status);
     }
     // Offsets of struct statx, linux/stat.h: mask 0, uid 20, mode 28, inode 32, size 40, mtime 112
@@ -410,7 +411,8 @@ public final class Libc implements FileCalls {
 
   /// `mincore`: 0, or the negated `errno`.
   ///
-  /// @param resident gets a byte for each page, whose lowest bit says whether the page is in memory
+  /// @param resident receives a byte for each page, whose lowest bit says whether the page is in
+  ///     memory
   public int mincore(long address, long length, MemorySegment resident) {
     return intCall(MINCORE, address, length, resident.address(), 0, 0);
   }
@@ -420,8 +422,8 @@ public final class Libc implements FileCalls {
     return intCall(MADVISE, address, length, advice, 0, 0);
   }
 
-  /// `posix_fadvise`: 0, or the negated error number, which this call returns by itself. A length of 0 means the rest
-  /// of the file.
+  /// `posix_fadvise`: 0, or the negated error number, which this function returns instead of
+  /// setting `errno`. A length of 0 means all bytes from `offset` on.
   public int fadvise(int fd, long offset, long length, int advice) {
     return -intCall(POSIX_FADVISE, fd, offset, length, advice, 0);
   }
@@ -433,7 +435,7 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// A function whose arguments are integers and pointers, for [#intCall].
+  /// Returns the handle of a function whose arguments are integers and pointers, for [#intCall].
   public static MethodHandle function(String name) {
     return function(name, NUMBERS);
   }
@@ -442,8 +444,9 @@ public final class Libc implements FileCalls {
     return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), prototype, ERRNO);
   }
 
-  /// Calls a function that returns an `int`, in half a register; returns that, or the negated `errno`. The caller keeps
-  /// memory behind addresses allocated during the call.
+  /// Calls a function that returns an `int` in the lower half of a register. Returns this `int`,
+  /// or the negated `errno`. The caller keeps the memory at addresses among the arguments
+  /// allocated during the call.
   public static int intCall(MethodHandle function, long a, long b, long c, long d, long e) {
     Scratch scratch = SCRATCH.get();
     try {
@@ -490,7 +493,7 @@ public final class Libc implements FileCalls {
     final MemorySegment statx = all.asSlice(256, 256);
     final MemorySegment statfs = all.asSlice(512, 256);
 
-    /// Reads `errno`, which is all that the struct has on Linux.
+    /// Reads `errno`, the only field of the struct on Linux.
     int errno() {
       return errno.get(JAVA_INT, 0);
     }

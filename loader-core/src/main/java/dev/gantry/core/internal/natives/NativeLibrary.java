@@ -24,7 +24,7 @@ final class NativeLibrary {
   private static final Linker LINKER = Linker.nativeLinker();
   private static final int RTLD_LAZY = 1;
 
-  /// How glibc's message ends where no file has the name.
+  /// The end of glibc's message if no file has the name.
   private static final String MISSING =
       ": cannot open shared object file: No such file or directory";
 
@@ -39,7 +39,7 @@ final class NativeLibrary {
   /// Loads the library that a setting names; empty where the setting names none.
   ///
   /// @param setting the name of a system property or an environment variable
-  /// @param library its value
+  /// @param library the setting's value
   static Optional<Availability<NativeLibrary>> named(String setting, @Nullable String library) {
     if (library == null || library.isBlank()) {
       return Optional.empty();
@@ -102,7 +102,7 @@ final class NativeLibrary {
     return symbols.find(symbol).isPresent();
   }
 
-  /// The handle of `symbol`. It is never marked critical, since these calls block.
+  /// Returns the handle of `symbol`. The handle is never marked critical, since these calls block.
   Availability<MethodHandle> function(
       String symbol, FunctionDescriptor prototype, Linker.Option... options) {
     return symbols
@@ -140,7 +140,7 @@ final class NativeLibrary {
       if (loaded.address() != 0 || message.address() == 0) {
         return candidate + " could not be loaded";
       }
-      // It may name a library that this one needs.
+      // The message may name another library, on which the candidate depends.
       String said = message.getString(0);
       return said.startsWith(candidate) ? said : candidate + ": " + said;
     } catch (Throwable thrown) {

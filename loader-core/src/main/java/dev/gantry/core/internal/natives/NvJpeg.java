@@ -27,8 +27,8 @@ public final class NvJpeg {
   // NVJPEG_BACKEND_DEFAULT
   private static final int DEFAULT_BACKEND = 0;
 
-  // NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours of half the size are interpolated, as
-  // libjpeg does it.
+  // NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION: colours of half the resolution are interpolated,
+  // as in libjpeg.
   private static final int INTERPOLATION = 1 << 5;
   private static final int INTERPOLATION_SINCE = 12_001;
 
@@ -36,7 +36,8 @@ public final class NvJpeg {
   private static final int RGB_INTERLEAVED = 5;
   private static final int CHANNELS = 3;
 
-  // NVJPEG_MAX_COMPONENT. nvjpegImage_t has an address for each, then a pitch for each.
+  // NVJPEG_MAX_COMPONENT. nvjpegImage_t has an address for each component, then a pitch for each
+  // component.
   private static final int MAX_COMPONENTS = 4;
 
   private final NativeLibrary library;
@@ -88,8 +89,8 @@ public final class NvJpeg {
     return library.function(name, prototype).orElseThrow(NoSuchElementException::new);
   }
 
-  /// Finds the library, once a process: the one that the variable names, else the first one that the dynamic loader's
-  /// search or the CUDA toolkit's folders have.
+  /// Finds the library, once in a process: the library that the variable names, else the first in
+  /// the dynamic loader's search or the CUDA toolkit's folders.
   public static Availability<NvJpeg> find() {
     return Holder.FOUND;
   }
@@ -121,7 +122,7 @@ public final class NvJpeg {
     return library.name() + ", version " + version / 1000 + "." + version % 1000;
   }
 
-  /// The major version times 1,000, and the minor one.
+  /// Returns the sum of 1,000 times the major version and the minor version.
   private int version() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment value = arena.allocate(JAVA_INT);
@@ -149,7 +150,7 @@ public final class NvJpeg {
   }
 
   private interface Maker {
-    /// @param made gets the address of what is made
+    /// @param made receives the address of the new object
     int make(MemorySegment made) throws Throwable;
   }
 
@@ -167,7 +168,8 @@ public final class NvJpeg {
 
   private static void free(MethodHandle function, MemorySegment object) {
     try {
-      // Nothing can be done about an object that the library does not free.
+      // The status is ignored, since nothing can be done about an object that the library does not
+      // free.
       int _ = (int) function.invokeExact(object);
     } catch (Throwable thrown) {
       throw NativeLibrary.unchecked(thrown);
@@ -187,7 +189,7 @@ public final class NvJpeg {
           .then(state -> Availability.present(new State(handle, state)));
     }
 
-    /// Call it after all states are closed.
+    /// Call this after all states are closed.
     @Override
     public void close() {
       free(destroy, handle);
@@ -204,7 +206,8 @@ public final class NvJpeg {
       this.state = state;
     }
 
-    /// Queues the decoding of a JPEG to RGB of 8 bits on the device, row after row. A part of it is done on this thread.
+    /// Queues the decoding of a JPEG to RGB of 8 bits on the device, row after row. A part of the
+    /// decoding is done on this thread.
     ///
     /// @param jpeg the whole file, which must not change until the stream's work is done
     /// @param width the picture's width; if the library finds another size, it does not decode
@@ -241,7 +244,7 @@ public final class NvJpeg {
       }
     }
 
-    /// Call it after the work of all its pictures is done.
+    /// Call this after the work of all pictures is done.
     @Override
     public void close() {
       free(stateDestroy, state);

@@ -22,11 +22,13 @@ import jcuda.driver.CUmemAllocationType;
 import jcuda.driver.CUmemLocationType;
 import jcuda.driver.CUresult;
 
-/// Device memory that several processes map: `cuMemCreate` and its kin, by descriptors. The memory goes
-/// with its last mapping and descriptor, in whichever process. Calls need a current context, but for [#uuid].
+/// Device memory that several processes map, by `cuMemCreate` and its related functions. Processes
+/// pass the memory as descriptors. The driver frees the memory when no process has a mapping or a
+/// descriptor of it. All calls except [#uuid] need a current context.
 ///
-/// JCuda 12.6 passes null for the shareable handle, and a real driver refuses its `CUmemAllocationProp`, so
-/// all of them are bound here (source of the layouts: `cuda.h` of CUDA 13.0).
+/// JCuda 12.6 passes null for the shareable handle, and a real driver refuses its
+/// `CUmemAllocationProp`, so this class binds all of these functions itself (source of the
+/// layouts: `cuda.h` of CUDA 13.0).
 public final class CudaSharing {
   private static final int DESCRIPTOR =
       CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -40,7 +42,7 @@ public final class CudaSharing {
 
   private static final long UUID_BYTES = 16;
 
-  // Every argument takes a register, whatever its width.
+  // Every argument is passed in a whole register, whatever its width.
   private static final MethodHandle GRANULARITY = function("cuMemGetAllocationGranularity");
   private static final MethodHandle CREATE = function("cuMemCreate");
   private static final MethodHandle EXPORT = function("cuMemExportToShareableHandle");
@@ -54,12 +56,13 @@ public final class CudaSharing {
 
   private static final MethodHandle DEVICE = function("cuDeviceGet");
 
-  /// From CUDA 11.4 on; it tells the parts of a GPU that MIG divides from one another.
+  /// From CUDA 11.4 on; it gives each part of a GPU that MIG divides its own UUID.
   private static final MethodHandle UUID = function("cuDeviceGetUuid_v2", "cuDeviceGetUuid");
 
   private CudaSharing() {}
 
-  /// The name of a device that is the same in every process, whatever its ordinal there, as `nvidia-smi -L` prints it.
+  /// Returns the UUID of a device as `nvidia-smi -L` prints it. A device has the same UUID in
+  /// every process, but may have different ordinals.
   public static String uuid(int ordinal) {
     String subject = "cuda:" + ordinal;
     try (Arena arena = Arena.ofConfined()) {
@@ -75,7 +78,7 @@ public final class CudaSharing {
     }
   }
 
-  /// Returns the granularity of such memory: its sizes and addresses are multiples of this.
+  /// Returns the granularity of shared memory in bytes: sizes and addresses are multiples of it.
   public static long granularity(int ordinal) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment bytes = arena.allocate(JAVA_LONG);
@@ -93,10 +96,10 @@ public final class CudaSharing {
     }
   }
 
-  /// New memory.
+  /// Allocates memory.
   ///
   /// @param bytes a multiple of [#granularity]
-  /// @return its descriptor, which is the caller's to close
+  /// @return the memory's descriptor, which the caller closes
   public static int create(int ordinal, long bytes) {
     String subject = bytes + " bytes of cuda:" + ordinal + " that processes can share";
     try (Arena arena = Arena.ofConfined()) {
@@ -119,7 +122,7 @@ public final class CudaSharing {
     }
   }
 
-  /// Maps memory, and returns where. The descriptor may be closed afterwards.
+  /// Maps memory, and returns its address. The descriptor may be closed afterwards.
   public static long map(int ordinal, int descriptor, long bytes, boolean writable) {
     String subject = bytes + " bytes of cuda:" + ordinal;
     try (Arena arena = Arena.ofConfined()) {
@@ -160,7 +163,7 @@ public final class CudaSharing {
     }
   }
 
-  /// After all work that uses the memory.
+  /// Unmaps memory. Call this after all work that uses the memory is done.
   public static void unmap(long address, long bytes) {
     check(call(UNMAP, address, bytes, 0, 0, 0), "cuMemUnmap", bytes + " bytes");
     check(call(FREE, address, bytes, 0, 0, 0), "cuMemAddressFree", bytes + " bytes");
@@ -180,7 +183,7 @@ public final class CudaSharing {
     }
   }
 
-  /// @param names of which the first that this driver has is taken
+  /// @param names the function's possible names; the first that this driver has is used
   private static MethodHandle function(String... names) {
     SymbolLookup driver = SymbolLookup.libraryLookup("libcuda.so.1", Arena.global());
     MemorySegment found =

@@ -17,13 +17,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// The C library's calls for Unix sockets that pass descriptors, and for memory files (`memfd`), on
-/// 64-bit Linux. All return what the function does, or the negated `errno`.
+/// The C library's calls for Unix sockets that pass descriptors, and for memory files (`memfd`),
+/// on 64-bit Linux. All methods return the result of the C function, or the negated `errno`.
 public final class LocalSockets {
-  /// Has [#poll] wait for something to read, or to accept.
+  /// Makes [#poll] wait for bytes to read, or for a connection to accept.
   public static final int POLLIN = 1;
 
-  /// Has [#poll] wait for room to send.
+  /// Makes [#poll] wait for space in the send buffer.
   public static final int POLLOUT = 4;
 
   /// The longest path that a Unix socket takes, in bytes.
@@ -32,7 +32,8 @@ public final class LocalSockets {
   /// The most descriptors in one message: the kernel's limit is 253.
   public static final int MAX_DESCRIPTORS = 250;
 
-  /// Seals of a memory file: no more seals, no other size, no writing but to private mappings.
+  /// The seals of a memory file. They forbid further seals, a change of the size, and writes other
+  /// than to private mappings.
   public static final int SEALED = 1 | 2 | 4 | 8;
 
   private static final int AF_UNIX = 1;
@@ -90,12 +91,12 @@ public final class LocalSockets {
 
   private LocalSockets() {}
 
-  /// For a client, whose calls wait as long as [#limitWaits] says.
+  /// Makes a client's socket, whose calls wait as long as [#limitWaits] allows.
   public static int socket() {
     return call(SOCKET, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, 0);
   }
 
-  /// For a server, whose calls end with `EAGAIN` where they would wait.
+  /// Makes a server's socket, whose calls return `EAGAIN` instead of waiting.
   public static int serverSocket() {
     return call(SOCKET, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
   }
@@ -116,7 +117,7 @@ public final class LocalSockets {
     return withAddress(CONNECT, fd, path);
   }
 
-  /// A connection whose calls end with `EAGAIN` where they would wait.
+  /// Accepts a connection, whose calls return `EAGAIN` instead of waiting.
   public static int accept(int fd) {
     return call(ACCEPT, fd, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
   }
@@ -131,7 +132,7 @@ public final class LocalSockets {
     }
   }
 
-  /// The user of the process at the other end.
+  /// Returns the number of the user of the process at the other end.
   public static int peerUser(int fd) {
     try (Arena arena = Arena.ofConfined()) {
       // struct ucred: pid, uid, gid.
@@ -144,12 +145,12 @@ public final class LocalSockets {
     }
   }
 
-  /// This process's user.
+  /// Returns the number of this process's user.
   public static int user() {
     return call(GETUID, 0, 0, 0, 0);
   }
 
-  /// Ends connecting, reads and writes that take longer with `EAGAIN`.
+  /// Limits the time of connecting, reads and writes: longer ones end with `EAGAIN`.
   public static int limitWaits(int fd, Duration longest) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment time = arena.allocate(16, 8);
@@ -162,11 +163,11 @@ public final class LocalSockets {
     }
   }
 
-  /// Waits until one of the descriptors has something to tell.
+  /// Waits until one of the descriptors is ready.
   ///
-  /// @param fds with what is waited for: [#POLLIN] or [#POLLOUT]
-  /// @param told gets the descriptors that have it, or have come to their end
-  /// @return how many these are
+  /// @param fds the event to wait for, [#POLLIN] or [#POLLOUT], by descriptor
+  /// @param told receives the descriptors that are ready, or whose connection has ended
+  /// @return the number of these descriptors
   public static int poll(Map<Integer, Integer> fds, Set<Integer> told, int milliseconds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment all = arena.allocate((long) POLL_BYTES * fds.size(), 4);
@@ -189,7 +190,7 @@ public final class LocalSockets {
   /// Sends bytes from `from` on, and descriptors with the first of them.
   ///
   /// @param fds at most [#MAX_DESCRIPTORS]
-  /// @return how many bytes were sent
+  /// @return the number of bytes sent
   public static int send(int fd, byte[] bytes, int from, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment sent = arena.allocate(Math.min(bytes.length - from, MAX_SENT_BYTES));
@@ -208,8 +209,8 @@ public final class LocalSockets {
 
   /// Receives bytes, and the descriptors that came with them.
   ///
-  /// @param fds gets them; they are the caller's to close
-  /// @return how many bytes came; 0 at the end
+  /// @param fds receives the descriptors, which the caller closes
+  /// @return the number of bytes received; 0 at the end of the connection
   public static int receive(int fd, MemorySegment bytes, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment control = control(arena, MAX_DESCRIPTORS);
@@ -232,7 +233,7 @@ public final class LocalSockets {
     return arena.allocate((CONTROL_HEADER_BYTES + 4L * fds + 7) & -8, 8);
   }
 
-  /// Offsets of `struct msghdr`: iov 16, iovlen 24, control 32, controllen 40.
+  /// Makes a `struct msghdr`, whose offsets are: iov 16, iovlen 24, control 32, controllen 40.
   private static MemorySegment message(Arena arena, MemorySegment bytes, MemorySegment control) {
     MemorySegment vector = arena.allocate(16, 8);
     vector.set(JAVA_LONG, 0, bytes.address());
@@ -245,7 +246,8 @@ public final class LocalSockets {
     return message;
   }
 
-  /// A new file in memory, which can be sealed and goes with its last descriptor and mapping.
+  /// Makes a memory file, which can be sealed. The kernel frees the file when no process has a
+  /// descriptor or a mapping of it.
   public static int memoryFile(String name) {
     try (Arena arena = Arena.ofConfined()) {
       long text = arena.allocateFrom(name).address();
@@ -253,18 +255,18 @@ public final class LocalSockets {
     }
   }
 
-  /// Seals a memory file. It must not be mapped for writing any more.
+  /// Seals a memory file, which must no longer be mapped for writing.
   public static int seal(int fd) {
     return call(FCNTL, fd, F_ADD_SEALS, SEALED, 0);
   }
 
-  /// Whether a memory file is sealed as [#seal] does: it keeps its size and its bytes.
+  /// Whether a memory file has the seals of [#seal], so that its size and its bytes cannot change.
   public static boolean isSealed(int fd) {
     int seals = call(FCNTL, fd, F_GET_SEALS, 0, 0);
     return seals >= 0 && (seals & SEALED) == SEALED;
   }
 
-  /// A second descriptor of the same file.
+  /// Returns a second descriptor of the same file.
   public static int duplicate(int fd) {
     return call(FCNTL, fd, F_DUPFD_CLOEXEC, 0, 0);
   }

@@ -11,17 +11,18 @@ import java.nio.file.Path;
 import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
-/// Opens what no other user can have written. Checksums do not tell: whoever writes bytes writes theirs, too.
+/// Opens files that no other user can have written. Checksums cannot replace this check, since a
+/// user who writes bytes can write their checksums, too.
 public final class OwnFiles {
-  /// Read and write for its owner.
+  /// The permissions of a file that only its owner may read and write.
   private static final int MODE = 0600;
 
   private OwnFiles() {}
 
-  /// As [FileCalls#open].
+  /// Opens a file as [FileCalls#open] does.
   ///
   /// @throws MisuseException if the name is a link, the file is another user's, or others may write to it
-  /// @throws TransferException if that is not known
+  /// @throws TransferException if the state of the file or folder cannot be read
   public static int open(FileCalls calls, Path file, int flags) {
     int descriptor = FileCalls.retried(() -> calls.open(file, flags | calls.noFollowFlag(), MODE));
     if (descriptor == -Errno.ELOOP.code()) {
@@ -42,7 +43,7 @@ public final class OwnFiles {
     }
   }
 
-  /// Makes a folder that only this user may use, and those above it, unless it is there.
+  /// Makes a missing folder that only this user may use, and the missing folders above it.
   public static void makeFolder(Path folder) throws IOException {
     if (!Files.isDirectory(folder)) {
       boolean posix = folder.getFileSystem().supportedFileAttributeViews().contains("posix");
@@ -55,11 +56,11 @@ public final class OwnFiles {
   }
 
   /// @throws MisuseException if a file or folder is another user's, or others may write to it
-  /// @throws TransferException if that is not known
+  /// @throws TransferException if the state of the file or folder cannot be read
   public static void require(FileCalls calls, Path path, FileCalls.StatResult stat) {
     Errno.check(stat.status(), "stat", path);
-    // Systems whose users have no numbers have no locks
-    // either, and so nothing that processes share.
+    // Systems whose users have no numbers have no file locks either, so processes share no files
+    // there.
     boolean isOwn = calls.user() < 0 || stat.owner() == calls.user();
     if (!isOwn || stat.othersMayWrite()) {
       throw new MisuseException(
