@@ -49,7 +49,7 @@ import picocli.CommandLine.Parameters;
             + " Llama's, and prints what the model answers to a file of inputs. With --chat, it"
             + " answers messages.")
 final class AnswerCommand extends ReportCommand {
-  /// The floating-point type that the model computes in.
+  /// The floating-point type of the model's arithmetic.
   enum Type {
     FLOAT32(DataType.FLOAT32),
     BFLOAT16(DataType.BFLOAT16),
@@ -163,7 +163,7 @@ final class AnswerCommand extends ReportCommand {
             .optCast(type.type)
             .optReport(part -> transfer.updateAndGet(before -> before.plus(part)))
             .build();
-    // Starts DJL's engine before the clock: that is no part of the load.
+    // DJL's engine is started before the clock, because its start is no part of the load.
     ai.djl.Device target = device.ofDjl();
     long start = System.nanoTime();
     try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
@@ -174,8 +174,8 @@ final class AnswerCommand extends ReportCommand {
     }
   }
 
-  /// Runs `action`, and reports its misuse as a malformed file: here weights and inputs come from files, not
-  /// from a caller.
+  /// Runs `action`, and reports a misuse as a malformed file: in this command, weights and inputs
+  /// come from files and not from a caller.
   private static <T> T fitting(Location file, String kind, Supplier<T> action) {
     try {
       return action.get();

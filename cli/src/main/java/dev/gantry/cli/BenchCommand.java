@@ -25,7 +25,8 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `bench`: measures what this machine can do, and how near Gantry and its peers come to it, in one run.
+/// `bench`: measures the ceilings of this machine, and how near Gantry and its peers come to them,
+/// in one run.
 @Command(
     name = "bench",
     description =
@@ -133,7 +134,7 @@ final class BenchCommand implements Callable<Integer> {
     }
   }
 
-  /// @throws MisuseException if an option is wrong
+  /// @throws MisuseException if an option has a wrong value
   private void check() {
     if (out != null) {
       try {
@@ -168,8 +169,8 @@ final class BenchCommand implements Callable<Integer> {
     try (TemporaryFolder work = TemporaryFolder.create("gantry-bench-", folder, false);
         Progress progress = Progress.ofSteps("bench", 1);
         Bench bench = new Bench(settings(work.path()), progress, progress::say)) {
-      // Reports from a shutdown hook when the command is ended, because a run may not heed
-      // interrupts.
+      // If the command is terminated, a shutdown hook reports the results so far, because a run
+      // may ignore interrupts.
       Thread hook = new Thread(() -> reportSoFar(bench), "gantry-bench-report");
       Runtime.getRuntime().addShutdownHook(hook);
       boolean goesOn;

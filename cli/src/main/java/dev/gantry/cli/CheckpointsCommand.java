@@ -3,7 +3,7 @@ package dev.gantry.cli;
 
 import picocli.CommandLine.Command;
 
-/// `checkpoints`: looks after the checkpoints of a training.
+/// `checkpoints`: lists, verifies, compares and removes the checkpoints of a training.
 @Command(
     name = "checkpoints",
     description = "Lists, verifies, compares and removes checkpoints of a training.",

@@ -39,8 +39,8 @@ import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `convert`: writes the same tensors or samples to files of another kind. Their bytes go through a few
-/// buffers, whatever their size.
+/// `convert`: writes the same tensors or samples as files of another format. It streams their
+/// bytes through a few buffers, so files may be larger than memory.
 @Command(
     name = "convert",
     description = {
@@ -51,7 +51,7 @@ import picocli.CommandLine.Parameters;
       "Writes texts as raw tensor shards of their tokens, and rows of Parquet as raw tensor shards."
     })
 final class ConvertCommand extends ReportCommand {
-  /// The kinds of files that weights become.
+  /// The formats in which weights are written.
   enum Target {
     SAFETENSORS,
     DCP
@@ -68,11 +68,11 @@ final class ConvertCommand extends ReportCommand {
   private static final String SHARDS = "--shards";
   private static final String COMPRESSION = "--compression";
 
-  /// The kinds of errors in records that `--pad` would avoid.
+  /// The kinds of errors in records that `--pad` prevents.
   private static final Set<String> CURED_BY_PAD =
       Set.of("missing-feature", "unknown-feature", "wrong-length");
 
-  /// The options that apply to some kinds of input only.
+  /// The options that apply only to some formats of the input.
   private static final Set<String> SPECIAL =
       Set.of(
           TO,
@@ -298,12 +298,12 @@ final class ConvertCommand extends ReportCommand {
     }
   }
 
-  /// Tells Parquet by the names of the files.
+  /// Whether the input is Parquet, by the names of the files.
   private boolean isParquet() {
     return inputs().stream().allMatch(path -> path.fileName().endsWith(ParquetRows.SUFFIX));
   }
 
-  /// Tells several archives by their names.
+  /// Whether the input is several tar archives, by their names.
   private boolean areArchives() {
     return inputs().stream().allMatch(path -> ImageFolder.isArchive(path.fileName()));
   }
@@ -339,7 +339,7 @@ final class ConvertCommand extends ReportCommand {
     return paths.getLast();
   }
 
-  /// @throws MisuseException if an option is given that is not for this input()
+  /// @throws MisuseException if an option is given that does not apply to this input
   private void allow(String kind, Set<String> allowed) {
     Set<String> given = new TreeSet<>();
     for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {

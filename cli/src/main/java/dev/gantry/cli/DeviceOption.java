@@ -10,7 +10,7 @@ import dev.gantry.core.internal.transport.DevicePreparation;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// The option `--device`, the same for all commands that load.
+/// The option `--device` of all commands that load.
 final class DeviceOption {
   @Option(
       names = "--device",
@@ -26,7 +26,7 @@ final class DeviceOption {
     return device == null ? GantrySession.bestDevice() : device;
   }
 
-  /// The device as DJL names it; its engine's default if none was chosen.
+  /// Returns the device as DJL's type, or the default of DJL's engine if the option is not given.
   ///
   /// @throws DeviceUnavailableException if DJL's engine has no such GPU
   ai.djl.Device ofDjl() {
@@ -43,7 +43,8 @@ final class DeviceOption {
     };
   }
 
-  /// Begins to open the device in the background, while the command does what needs no device.
+  /// Starts to open the device in the background, while the command does work that needs no
+  /// device.
   void prepare() {
     DevicePreparation.begin(this::device);
   }

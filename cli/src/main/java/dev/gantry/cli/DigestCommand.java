@@ -20,7 +20,8 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `digest`: prints digests of loaded bytes, which prove that the right bytes arrive.
+/// `digest`: prints the digests of loaded bytes, by which a user checks that the right bytes
+/// arrive.
 @Command(
     name = "digest",
     description =
@@ -39,7 +40,7 @@ final class DigestCommand extends ReportCommand {
               + " of weights become this type, integers stay as they are.")
   private @Nullable Type type;
 
-  /// A type that floating-point tensors are rounded to.
+  /// A type to which floating-point tensors are rounded.
   enum Type {
     F32(DataType.FLOAT32),
     BF16(DataType.BFLOAT16),

@@ -35,7 +35,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `doctor`: reports what this machine has, which transport files would take, and why not a better one.
+/// `doctor`: reports this machine's devices and drivers, the transport that files would use, and
+/// why no better transport is available.
 @Command(
     name = "doctor",
     description = "Shows devices and libraries, and which transport files would take.")
@@ -95,13 +96,14 @@ final class DoctorCommand extends ReportCommand {
         Optional.ofNullable(topology));
   }
 
-  /// Reads the beginning of a file, past the page cache: how fast its disk is shows only then.
+  /// Reads the beginning of a file past the page cache, so that the session measures the speed of
+  /// its disk.
   private static void readSome(GantrySession session, FileDiagnosis file) {
     long bytes = Math.min(file.size(), MAX_READ_BYTES);
     Extent begin = new Extent(file.prediction().file(), 0, bytes);
     TransferOptions direct = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
     try (Loaded _ = session.load(List.of(new ExtentRequest(begin, 1)), Device.HOST, direct)) {
-      // Nothing is done with the bytes: the session has measured the disk.
+      // The bytes are not used; the read only serves to measure the disk.
     } catch (TransferException e) {
       LOG.info("no look at the disk of {}: {}", begin.file(), e.getMessage());
     }

@@ -30,8 +30,8 @@ import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.TypeConversionException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/// The command line. Results go to standard output, all else to standard error; an error is one
-/// line there.
+/// The command line. Results go to standard output, and everything else to standard error. An
+/// error is one line on standard error.
 @Command(
     name = "gantry",
     description = "Moves tensors between files and GPU memory at the speed of the hardware.",
@@ -71,7 +71,7 @@ public final class GantryCommand {
   static final int EXIT_SOFTWARE = 70;
   static final int EXIT_IO = 74;
 
-  /// The errors that say that a name stands for no file: links that lead in a circle do not, either.
+  /// The errors of names without a file. They include symbolic links that form a cycle.
   private static final Set<String> NO_SUCH_FILE = Set.of("ENOENT", "ELOOP");
 
   @Option(
@@ -123,12 +123,12 @@ public final class GantryCommand {
     return run(out, err, () -> "it takes no more", arguments);
   }
 
-  /// @param refusal says why `out` did not take all that was printed
+  /// @param refusal returns why `out` did not accept all that was printed
   private static int run(
       PrintWriter out, PrintWriter err, Supplier<String> refusal, String... arguments) {
     GantryCommand gantry = new GantryCommand();
     int code = gantry.run(new CommandLine(gantry).setOut(out).setErr(err), arguments);
-    // Nothing more is printed from here on.
+    // Everything has been printed here.
     if (out.checkError() && code == 0) {
       err.println("gantry: standard output is incomplete: " + refusal.get());
       return EXIT_IO;
@@ -193,7 +193,7 @@ public final class GantryCommand {
         return number;
       }
     } catch (NumberFormatException _) {
-      // It is refused below.
+      // The exception below refuses it.
     }
     throw new TypeConversionException(
         "must be a whole number, at most " + most + " (was " + text + ")");
@@ -225,7 +225,7 @@ public final class GantryCommand {
     CommandLine command = more.getCommandLine();
     String first = more.getUnmatched().getFirst();
     if (more.isUnknownOption()) {
-      // Picocli would call what follows it options, too.
+      // Picocli would report the arguments after it as unknown options, too.
       return "Unknown option: '" + first + "'";
     }
     return command.getSubcommands().isEmpty()
@@ -233,8 +233,8 @@ public final class GantryCommand {
         : "there is no command '" + first + "'";
   }
 
-  /// Describes an I/O error. The message of a JDK exception is often only the file's name, and the
-  /// exception's class says what is wrong.
+  /// Describes an I/O error. The message of a JDK exception is often only the file's name; the
+  /// exception's class then tells the cause.
   private static String inWords(IOException e) {
     return e.getClass() == IOException.class
         ? String.valueOf(e.getMessage())

@@ -15,7 +15,7 @@ import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Parameters;
 
-/// `inspect`: shows what is in a file.
+/// `inspect`: shows the contents of a file.
 @Command(
     name = "inspect",
     description =

@@ -10,7 +10,7 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// The rules for which checkpoints stay, as a saver takes them.
+/// The options that say which checkpoints are kept, with the same rules as a checkpoint saver's.
 final class KeepOptions {
   @Option(names = "--keep-last", paramLabel = "N", description = "Keep those saved last.")
   private @Nullable Integer last;
@@ -33,11 +33,11 @@ final class KeepOptions {
   @Option(names = "--goal", paramLabel = "GOAL", description = "${COMPLETION-CANDIDATES}")
   private Retention.@Nullable Goal goal;
 
-  /// The rules that were given; empty if none was.
+  /// Returns the rules that were given; empty if none was given.
   ///
-  /// @param saves that the rules are for
-  /// @throws MisuseException if an option is out of range, lacks another one, or names a metric that no
-  ///     checkpoint has
+  /// @param saves the checkpoints that the rules are applied to
+  /// @throws MisuseException if an option is out of range, needs another option, or names a metric
+  ///     that no checkpoint has
   Optional<Retention> retention(List<CheckpointFolder> saves) {
     Optional<Retention> given = given();
     given.flatMap(Retention::best).ifPresent(rule -> requireMetric(rule, saves));

@@ -27,7 +27,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `load`: measures how fast weights come into memory.
+/// `load`: measures how fast weights are loaded into memory.
 @Command(name = "load", description = "Loads weights and prints how fast.")
 final class LoadCommand extends ReportCommand {
   @Parameters(

@@ -22,7 +22,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.TypeConversionException;
 
-/// `map`: finds which tensors are which parameters of a block.
+/// `map`: finds which tensor fills each parameter of a block.
 @Command(
     name = "map",
     description =
@@ -75,7 +75,7 @@ final class MapCommand extends ReportCommand {
         .toList();
   }
 
-  /// Reads `1,128`.
+  /// Reads a shape such as `1,128`.
   static final class ShapeConverter implements ITypeConverter<Shape> {
     @Override
     public Shape convert(String text) {
@@ -88,7 +88,7 @@ final class MapCommand extends ReportCommand {
           return new Shape(sizes);
         }
       } catch (NumberFormatException _) {
-        // Text that is no number is refused below, as impossible sizes are.
+        // Text that is not a number is refused below, together with impossible sizes.
       }
       throw new TypeConversionException(
           "must be sizes of at least 1, such as 1,128 (was " + text + ")");

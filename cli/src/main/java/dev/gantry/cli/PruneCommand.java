@@ -45,7 +45,7 @@ final class PruneCommand extends ReportCommand {
     if (saved.single().isPresent()) {
       throw new MisuseException(folder + " is one checkpoint; name the folder that it lies in");
     }
-    // The bytes are counted while the files are there.
+    // The bytes are counted before the files are removed.
     ListedCheckpoints listed = ListedCheckpoints.of(listing, Optional.of(retention));
     List<CheckpointFolder> removed =
         yes ? saved.prune(retention) : SavedCheckpoints.surplus(listing.saves(), retention);

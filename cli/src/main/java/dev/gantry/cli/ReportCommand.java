@@ -11,7 +11,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// A command that finds something out by a session of its own, and prints it for people or as JSON.
+/// A command that computes a report in a session of its own, and prints it for people or as JSON.
 abstract class ReportCommand implements Callable<Integer> {
   @Spec CommandSpec spec;
 
@@ -37,6 +37,6 @@ abstract class ReportCommand implements Callable<Integer> {
     }
   }
 
-  /// Checks what can be checked before a session is opened.
+  /// Checks the options that need no session, before a session is opened.
   void checkOptions() {}
 }

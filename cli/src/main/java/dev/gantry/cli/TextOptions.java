@@ -55,7 +55,7 @@ final class TextOptions {
     return tokens != null || tokenizer != null;
   }
 
-  /// Whether a name is that of JSON lines.
+  /// Whether a file's name ends as JSON Lines files do.
   static boolean areTexts(String name) {
     return name.endsWith(".jsonl") || name.endsWith(".jsonl.gz");
   }
@@ -66,7 +66,7 @@ final class TextOptions {
         "texts need " + TOKENS + " and " + TOKENIZER + " (missing: " + missing + ")");
   }
 
-  /// @throws MisuseException if an option is missing or of a wrong value
+  /// @throws MisuseException if an option is missing or has a wrong value
   TextToShards conversion(List<Path> files, Path output, boolean padded) {
     if (tokens == null || tokenizer == null) {
       throw missing();

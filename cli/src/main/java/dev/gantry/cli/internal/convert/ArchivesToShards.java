@@ -37,12 +37,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Writes WebDataset archives as raw tensor shards: each sample of the archives a sample, in their order, and
-/// each extension a field. Pictures are decoded while samples are read ahead.
+/// Writes WebDataset archives as raw tensor shards. Each sample of the archives becomes a sample,
+/// in their order, and each extension a field. Pictures are decoded while further samples are read
+/// ahead.
 ///
-/// @param names the extensions that become fields; all if empty
-/// @param decoding of pictures; empty if none are expected
-/// @param pad whether members of different lengths are filled up, and their lengths written beside them
+/// @param names the extensions that become fields; empty for all
+/// @param decoding how pictures are decoded; empty if the archives should have none
+/// @param pad whether members of different lengths are padded; their lengths become a further
+///     field
 public record ArchivesToShards(
     List<Location> files,
     List<String> names,
@@ -103,7 +105,7 @@ public record ArchivesToShards(
           "--size is for members named .jpg, .jpeg or .png, but IN has " + wanted);
     }
     List<MemberField> fields = new ArrayList<>();
-    // Samples may have pictures of either kind.
+    // Some fields may hold pictures of both kinds in different samples.
     List<String> either = pictures.stream().filter(name -> !kinds.isInAll(name)).toList();
     for (String name : wanted) {
       if (!either.contains(name)) {
@@ -160,7 +162,7 @@ public record ArchivesToShards(
     }
   }
 
-  /// Copies a field's values, which may be apart in the batch, end to end.
+  /// Copies a field's values, which may have gaps between them in the batch, to contiguous memory.
   private static MemorySegment dense(
       RingBatch<BatchView> batch, FieldView view, int samples, Arena arena) {
     long size = view.dtype().alignmentBytes();

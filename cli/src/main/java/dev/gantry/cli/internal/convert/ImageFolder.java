@@ -15,8 +15,8 @@ import java.util.Locale;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// A folder that has a folder of pictures for each class. Classes and pictures have the order that
-/// torchvision's `ImageFolder` gives them: that of their names.
+/// A folder that has a subfolder of pictures for each class. Classes and pictures are sorted by
+/// name, as in torchvision's `ImageFolder`.
 ///
 /// @param classes the names of the classes' folders, in order
 public record ImageFolder(Path root, List<String> classes) {
@@ -24,11 +24,12 @@ public record ImageFolder(Path root, List<String> classes) {
 
   private static final Pattern PICTURE = Pattern.compile(".*\\.(jpg|jpeg|png)", Pattern.DOTALL);
 
-  /// Formats that torchvision's `ImageFolder` also takes, and that are not decoded here.
+  /// The names of pictures in formats that torchvision's `ImageFolder` reads but this command does
+  /// not decode.
   private static final Pattern OTHER_PICTURE =
       Pattern.compile(".*\\.(ppm|bmp|pgm|tif|tiff|webp)", Pattern.DOTALL);
 
-  /// @throws MalformedFileException if it has no folders
+  /// @throws MalformedFileException if the folder has no subfolders
   public static ImageFolder open(Path root) throws IOException {
     List<String> classes = folders(root);
     if (classes.isEmpty()) {
@@ -77,10 +78,12 @@ public record ImageFolder(Path root, List<String> classes) {
     }
   }
 
-  /// The pictures of a class, also in folders within its folder. Files of other names and hidden ones, such as macOS
-  /// writes beside pictures, are passed over.
+  /// Returns the pictures of a class, including those in subfolders of its folder. Files with
+  /// other suffixes are ignored, and so are hidden files, such as those that macOS writes beside
+  /// pictures.
   ///
-  /// @throws MalformedFileException if there is none, or one of a format that is not decoded, or a link that leads nowhere or in a circle
+  /// @throws MalformedFileException if there is no picture, if a picture has a format that is not
+  ///     decoded, or if a link has no target or is part of a cycle
   List<Path> pictures(String name) throws IOException {
     Path folder = root.resolve(name);
     try (Stream<Path> all = Files.walk(folder, FileVisitOption.FOLLOW_LINKS)) {

@@ -32,10 +32,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/// Writes a folder of classes of pictures as raw tensor shards: an image and the number of its class. All
-/// processors decode; samples keep the order of the files.
+/// Writes a folder of labelled pictures as raw tensor shards. A sample is an image and the number
+/// of its class. Pictures are decoded on all processors; samples keep the order of the files.
 public record ImagesToShards(ImageFolder folder, ImageDecoding decoding, Path output) {
-  /// The note that names the classes, in the order of their numbers.
+  /// The metadata key of the classes' names, which are in the order of their numbers.
   private static final String CLASSES = "classes";
 
   private static final long MAX_NOTE_BYTES = 8 << 20;
@@ -106,9 +106,9 @@ public record ImagesToShards(ImageFolder folder, ImageDecoding decoding, Path ou
     }
   }
 
-  /// Waits for the picture and appends it.
+  /// Waits for the decoded picture and appends it to the shards.
   ///
-  /// @return the memory, for another picture
+  /// @return the picture's memory, which can be used for another picture
   private static MemorySegment append(ShardWriter writer, Decoding decoding) {
     try {
       decoding.done().get();

@@ -13,16 +13,18 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// Finds the fields that the features of TFRecord files become, each of one size in all records.
+/// Finds the fields that the features of TFRecord files become. A field has the same size in all
+/// records.
 ///
 /// @param chosen the dtypes and shapes that the user has chosen for some features
-/// @param pad whether shorter features are filled up, and missing ones too; each is followed by a
-///     field of the lengths that they had
+/// @param pad whether shorter and missing features are padded; each such field is followed by a
+///     field with the original lengths
 public record RecordFields(List<Location> files, List<FieldType> chosen, boolean pad) {
-  /// Finds the fields by the first record, which all others must be like; with `pad`, by all records.
+  /// Derives the fields from the first record, whose form all records must have; with `pad`, from
+  /// all records.
   ///
-  /// @throws MalformedFileException if there is no record, or it has no feature that can be a field
-  /// @throws MisuseException if what was chosen does not fit the features
+  /// @throws MalformedFileException if there is no record, or no feature of it can be a field
+  /// @throws MisuseException if a chosen dtype or shape does not fit its feature
   List<FeatureSpec> specs(GantrySession session) {
     List<FeatureSpec> found =
         Schema.infer(session, files, RecordFiles.OPTIONS, pad ? Long.MAX_VALUE : 1);

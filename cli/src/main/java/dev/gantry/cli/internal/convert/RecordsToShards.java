@@ -25,17 +25,18 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes TFRecord as raw tensor shards: each record a sample, each feature a field. Records that
-/// do not have just these features, each of the same kind and length, are an error, and nothing is
-/// written.
+/// Writes TFRecord files as raw tensor shards: each record becomes a sample, each feature a field.
+/// All records must have these features, each with the same kind and length; otherwise the
+/// conversion fails and nothing is written.
 public record RecordsToShards(List<Location> files, RecordFields features, Path output) {
-  /// @param shardBytes the size of a shard; null for the default
-  /// @param samples in a shard; null for as many as `shardBytes` has room for
+  /// @param shardBytes the most bytes of a shard; null for the default
+  /// @param samples the number of samples in a shard; null for as many as fit `shardBytes`
   public static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
     if (shardBytes != null && samples != null) {
       throw new MisuseException("--shard-bytes and --samples-per-shard: one of them says it all");
     }
-    // One writer keeps up with the reader, and each more would hold another shard in memory.
+    // One writer is as fast as the reader, and each further writer would hold another shard in
+    // memory.
     ShardOptions options = ShardOptions.defaults().withWriters(1);
     if (samples != null) {
       return options.withSamplesPerShard(samples);
@@ -67,7 +68,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     }
   }
 
-  /// The values of the only sample in `batch`, by field.
+  /// Returns the values of the only sample in `batch`, by field.
   private static Map<String, MemorySegment> values(
       List<FieldView> views, List<Field> fields, MemorySegment batch) {
     Map<String, MemorySegment> values = new HashMap<>();
@@ -87,7 +88,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
       Path folder =
           file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;
       if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
-        // Refuses IN's own folder as OUT: a folder with both would be read as shards.
+        // OUT must not be IN's folder, because a folder with both formats would be read as shards.
         throw new MisuseException("OUT is the folder of IN: " + output);
       }
     }

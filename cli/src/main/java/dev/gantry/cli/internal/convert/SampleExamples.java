@@ -11,9 +11,9 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// Encodes samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats. BOOL and integers
-/// become a list of int64, except U8, and U64, which has values that no int64 has. These two and all other
-/// dtypes become one string of bytes, as they lie in memory, little endian. The shape is not kept.
+/// Encodes samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats. BOOL and
+/// integers become a list of int64, except U8 and U64; U64 has values that int64 lacks. U8, U64
+/// and all other dtypes become one byte string in little endian. The shape is not kept.
 final class SampleExamples {
   /// The most bytes of an int64 in a record.
   private static final int MAX_VARINT_BYTES = 10;
@@ -29,7 +29,7 @@ final class SampleExamples {
 
   private final List<Field> fields;
 
-  /// @throws MisuseException if a sample could be longer than a record may be
+  /// @throws MisuseException if a sample's record could exceed the format's limit
   SampleExamples(List<Field> fields) {
     this.fields = fields;
     long most = 0;
@@ -47,7 +47,8 @@ final class SampleExamples {
     }
   }
 
-  /// Integers whose values an int64 holds become int64s, except U8, whose values become bytes.
+  /// Integers become int64s if an int64 holds all their values. U8 is an exception: its values
+  /// become bytes.
   private static Form form(Field field) {
     return switch (field.dtype()) {
       case F32 -> Form.FLOATS;
@@ -62,7 +63,7 @@ final class SampleExamples {
 
   /// Encodes one sample as a record.
   ///
-  /// @param values of each field, in their order
+  /// @param values the values of each field, in the order of the fields
   byte[] record(List<MemorySegment> values) {
     ExampleBuilder example = new ExampleBuilder();
     for (int i = 0; i < fields.size(); i++) {

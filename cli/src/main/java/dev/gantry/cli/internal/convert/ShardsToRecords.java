@@ -26,17 +26,18 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes raw tensor shards as TFRecord: each sample becomes a record, as [SampleExamples] encodes it. The
-/// checksums are compared first, since records get checksums of their own.
+/// Writes raw tensor shards as TFRecord. Each sample becomes a record, as [SampleExamples] encodes
+/// it. The shards' checksums are verified first, because the records get new checksums.
 ///
-/// @param output one file, or the text with which the names of several files begin
-/// @param count how many files, each of which gets an equal part of the consecutive samples; null for one
+/// @param output one file, or the common prefix of the names of several files
+/// @param count the number of files, which get equal parts of the samples in their order; null for
+///     one file
 public record ShardsToRecords(
     ShardSet set, Path output, @Nullable Integer count, Compression compression) {
-  /// How many bytes are read at a time, unless one sample is larger.
+  /// How many bytes are read at a time; a larger sample is read whole.
   private static final long CHUNK_BYTES = 8L << 20;
 
-  /// Takes the samples' records in their order.
+  /// Receives the records of the samples in their order.
   @FunctionalInterface
   private interface RecordSink {
     void write(int file, MemorySegment record);

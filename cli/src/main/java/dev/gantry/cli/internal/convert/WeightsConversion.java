@@ -23,13 +23,13 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes weights as safetensors: to one file, or to a folder of files with an index.
 ///
-/// @param input where the weights were found
+/// @param input the location that the weights were read from
 /// @param shardBytes the most bytes of a file; null for the default
 public record WeightsConversion(
     WeightsCatalogue old, Location input, Location output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";
 
-  /// The suffixes of files that are read and not written.
+  /// The suffixes of formats that are read but not written.
   private static final List<String> OTHER_FILES =
       List.of(".pt", ".pth", ".bin", ".ckpt", ".gguf", ".npy", ".npz");
 

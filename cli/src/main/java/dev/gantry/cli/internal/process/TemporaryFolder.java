@@ -9,7 +9,8 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A new folder that goes with all its files when it is closed, or when the JVM ends before that.
+/// A new folder that is deleted with all its files when it is closed, or when the JVM ends before
+/// that.
 public final class TemporaryFolder implements AutoCloseable {
   private static final int MAX_ATTEMPTS = 100;
 
@@ -23,10 +24,10 @@ public final class TemporaryFolder implements AutoCloseable {
     this.hook = new Thread(this::deleteAtExit, "gantry-clean-up");
   }
 
-  /// @param prefix of its name
-  /// @param parent where to make it; the system's temporary folder if null
-  /// @param keep whether to leave the folder behind
-  /// @throws dev.gantry.core.TransferException if it cannot be made
+  /// @param prefix the prefix of the folder's name
+  /// @param parent the folder in which it is made; null for the system's temporary folder
+  /// @param keep whether the folder is kept
+  /// @throws dev.gantry.core.TransferException if the folder cannot be made
   public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep) {
     Path in = parent == null ? Path.of(System.getProperty("java.io.tmpdir")) : parent;
     TemporaryFolder folder = new TemporaryFolder(made(in, prefix), keep);

@@ -5,10 +5,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntSupplier;
 
-/// Has a command undo what it has begun when its JVM is told to end, as by Ctrl-C or SIGTERM: the command's
-/// thread is interrupted, fails as it would by itself, and the JVM waits for that.
+/// Lets a command clean up when its JVM is told to end, for example by Ctrl-C or SIGTERM. The
+/// command's thread is interrupted and fails with its usual clean-up, and the JVM waits for it.
 ///
-/// The library has no such hook: a program's own hooks may save a checkpoint at that moment.
+/// The library has no such hook, because a program's own hooks may need it to save a checkpoint at
+/// that moment.
 public final class Termination {
   private static final long MAX_SECONDS = 20;
 
@@ -16,7 +17,7 @@ public final class Termination {
 
   private Termination() {}
 
-  /// Whether the JVM ends while a command runs.
+  /// Whether the JVM is ending while a command runs.
   public static boolean hasBegun() {
     return begun;
   }
@@ -37,9 +38,9 @@ public final class Termination {
     }
   }
 
-  /// Removes a shutdown hook. Has no effect once the JVM is ending.
+  /// Removes a shutdown hook. This has no effect once the JVM is ending.
   ///
-  /// @return whether the hook will not run
+  /// @return whether the hook was removed, and will not run
   public static boolean removeHook(Thread hook) {
     try {
       return Runtime.getRuntime().removeShutdownHook(hook);
@@ -52,9 +53,8 @@ public final class Termination {
     begun = true;
     caller.interrupt();
     try {
-      // The wait has a limit, since native calls do not heed interrupts. The next run removes files
-      // that are
-      // left then.
+      // The wait is limited, because native calls ignore interrupts. Files that are left then are
+      // removed by the next run.
       boolean _ = done.await(MAX_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();

@@ -4,13 +4,15 @@ package dev.gantry.cli.internal.text;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
-/// The texts of one file, one after the other.
+/// The texts of one file, in their order.
 interface Documents extends AutoCloseable {
-  /// The most characters of a text: a tokenizer holds all of one, many times over.
+  /// The most characters of a text. The limit exists because a tokenizer holds a whole text in
+  /// memory, many times over.
   int MAX_CHARACTERS = 8 << 20;
 
-  /// @return null after the last one
-  /// @throws dev.gantry.core.MalformedFileException if the file is damaged, or has no text there
+  /// @return the next text; null after the last
+  /// @throws dev.gantry.core.MalformedFileException if the file is damaged, or the next entry has
+  ///     no text
   @Nullable String next() throws IOException;
 
   @Override

@@ -21,11 +21,12 @@ import java.util.zip.GZIPInputStream;
 import java.util.zip.ZipException;
 import org.jspecify.annotations.Nullable;
 
-/// A file of JSON objects, one a line, plain or as GZIP: one member of each is a text.
+/// A file with one JSON object on each line, plain or compressed by GZIP. One member of each
+/// object is a text.
 final class JsonLines implements Documents {
   private static final JsonFactory JSON =
       JsonFactory.builder()
-          // Python writes NaN and Infinity as words.
+          // Python writes NaN and Infinity as bare words.
           .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
           .streamReadConstraints(
               StreamReadConstraints.builder().maxStringLength(MAX_CHARACTERS).build())
@@ -35,7 +36,7 @@ final class JsonLines implements Documents {
   private final String member;
   private final JsonParser parser;
 
-  /// @param member the name of the texts
+  /// @param member the name of the member that holds the text
   JsonLines(Path file, String member) throws IOException {
     this.file = file;
     this.member = member;
@@ -106,7 +107,7 @@ final class JsonLines implements Documents {
     } catch (JacksonException e) {
       throw malformed("invalid-json", e.getOriginalMessage());
     } catch (CharConversionException e) {
-      // Bytes that begin as UTF-32 are read as that.
+      // The parser takes some malformed beginnings for UTF-32, and fails with this exception.
       throw malformed("invalid-json", String.valueOf(e.getMessage()));
     } catch (ZipException | EOFException e) {
       throw malformed("invalid-gzip", cut(e));
@@ -123,7 +124,7 @@ final class JsonLines implements Documents {
     };
   }
 
-  /// Names the line where the parser is, and its offset in the decompressed bytes.
+  /// Makes an error with the parser's line and its offset in the decompressed bytes.
   private MalformedFileException malformed(String kind, String detail) {
     JsonLocation at = parser.currentLocation();
     return new MalformedFileException(

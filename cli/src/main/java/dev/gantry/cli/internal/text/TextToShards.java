@@ -22,13 +22,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Writes texts as raw tensor shards: their tokens end to end, with a token between two texts, cut into blocks of one
-/// length. Memory holds some texts, whatever the size of the files.
+/// Writes texts as raw tensor shards. Their tokens are concatenated, with an end token after each
+/// text, and cut into blocks of one length. Memory holds only a few texts, whatever the size of
+/// the files.
 ///
-/// @param files JSON lines or Parquet
-/// @param column the member or column that has the texts
+/// @param files JSON Lines or Parquet files
+/// @param column the JSON member or Parquet column that holds the texts
 public record TextToShards(List<Path> files, String column, TokenOptions options, Path output) {
-  /// The texts that are tokenized at once, on all processors.
+  /// How many texts are tokenized at once, on all processors.
   private static final int BATCH_TEXTS = 256;
 
   private static final int BATCH_CHARACTERS = 1 << 20;
@@ -121,7 +122,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
           .optPadding(false)
           .build();
     } catch (RuntimeException e) {
-      // The native library throws so what it does not understand.
+      // The native library throws this exception for a file that it cannot parse.
       throw new MisuseException(
           "--tokenizer: DJL's tokenizers cannot read " + file + ": " + e.getMessage());
     }

@@ -7,8 +7,8 @@ import dev.gantry.formats.shards.ShardWriter;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
 
-/// Packs tokens into blocks of one length: a text begins where the one before it ends, also in the middle of
-/// a block.
+/// Packs tokens into blocks of one length. A text begins where the previous one ends, even in the
+/// middle of a block.
 final class TokenBlocks {
   private static final int MAX_U16 = 0xFFFF;
 
@@ -19,7 +19,7 @@ final class TokenBlocks {
   private int filled;
   private long written;
 
-  /// @param end the token after each text
+  /// @param end the id of the token that is put after each text
   TokenBlocks(ShardWriter writer, TokenOptions options, int end) {
     this.writer = writer;
     this.options = options;
@@ -35,7 +35,7 @@ final class TokenBlocks {
     put(end);
   }
 
-  /// Fills up the last block, or leaves it out.
+  /// Pads the last block, or drops it, as the options say.
   void finish() {
     while (filled > 0 && options.padded()) {
       put(end);
@@ -47,7 +47,7 @@ final class TokenBlocks {
     return written;
   }
 
-  /// How many tokens wait for a block to be full.
+  /// Returns how many tokens are in the last block, which is not full.
   int left() {
     return filled;
   }

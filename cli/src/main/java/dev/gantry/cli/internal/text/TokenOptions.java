@@ -11,20 +11,20 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// How texts become blocks of tokens.
+/// Says how texts become blocks of tokens.
 ///
-/// @param length the tokens of a block
-/// @param tokenizer a `tokenizer.json`
+/// @param length the number of tokens in a block
+/// @param tokenizer the path of a `tokenizer.json`
 /// @param end the token after each text; null for the one that the files beside the tokenizer name
-/// @param dtype of a token's number: I32 or U16
-/// @param padded whether the last block is filled up, not left out
+/// @param dtype the dtype of token ids: I32 or U16
+/// @param padded whether the last block is padded; otherwise it is dropped
 public record TokenOptions(
     int length, Path tokenizer, @Nullable String end, DType dtype, boolean padded) {
   private static final List<String> BESIDE =
       List.of("tokenizer_config.json", "special_tokens_map.json");
   private static final String END = "eos_token";
 
-  /// The token after each text, as text.
+  /// Returns the text of the token after each text.
   ///
   /// @throws dev.gantry.core.MalformedFileException if a file beside the tokenizer is no JSON object
   Optional<String> endToken(GantrySession session) {
