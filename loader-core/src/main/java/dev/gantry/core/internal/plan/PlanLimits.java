@@ -7,8 +7,8 @@ import dev.gantry.core.MisuseException;
 ///
 /// @param requestBytes the most bytes of one read, a multiple of [#BLOCK_BYTES] up to
 ///     [#MAX_REQUEST_BYTES]
-/// @param gapBytes one read takes two extents with up to this many unwanted bytes between them: that costs
-///     less than a second request
+/// @param gapBytes the most unwanted bytes between two extents that one read takes: reading these
+///     bytes costs less than a second request
 /// @param slabBytes the most bytes of a slab of several extents, a multiple of [#BLOCK_BYTES]; a larger
 ///     extent gets its own slab. A slab lives as long as its longest-lived tensor, so this bounds
 ///     how much memory one kept tensor keeps alive
@@ -20,8 +20,8 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   /// The largest read: the kernel reads less than 2 GiB at once, and no larger buffer can be pinned.
   public static final long MAX_REQUEST_BYTES = 1L << 30;
 
-  /// The most unwanted bytes between two rows that one read takes both of: reading these from the page cache costs less
-  /// than a second read.
+  /// The most unwanted bytes between two rows that one read takes: reading these bytes from the
+  /// page cache costs less than a second read.
   private static final long MAX_ROW_GAP_BYTES = 64 << 10;
 
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
@@ -38,7 +38,8 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     requireBlocks("optRequestBytes", bytes, MAX_REQUEST_BYTES);
   }
 
-  /// @throws MisuseException if the option's `bytes` are not whole blocks, one at least and `most` at most
+  /// @throws MisuseException if the option's `bytes` are not a positive multiple of
+  ///     [#BLOCK_BYTES], or exceed `most`
   public static void requireBlocks(String option, long bytes, long most) {
     if (bytes <= 0 || bytes > most || bytes % BLOCK_BYTES != 0) {
       throw new MisuseException(
@@ -52,17 +53,17 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     }
   }
 
-  /// The start of the block that holds `offset`.
+  /// Returns the start of the block that holds `offset`.
   public static long floor(long offset) {
     return offset & -BLOCK_BYTES;
   }
 
-  /// The first start of a block at `offset` or after it.
+  /// Returns the first start of a block at `offset` or after it.
   public static long ceiling(long offset) {
     return align(offset, BLOCK_BYTES);
   }
 
-  /// The first multiple of `alignment`, a power of two, at `value` or after it.
+  /// Returns the smallest multiple of `alignment`, a power of two, that is at least `value`.
   public static long align(long value, int alignment) {
     return Math.addExact(value, alignment - 1) & -alignment;
   }
@@ -71,7 +72,8 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     return new PlanLimits(bytes, gapBytes, slabBytes);
   }
 
-  /// These limits with smaller gaps, for the rows of slices: there are many gaps between rows.
+  /// Returns these limits with smaller gaps, for the rows of slices, which have many gaps between
+  /// them.
   public PlanLimits forRows() {
     return new PlanLimits(requestBytes, Math.min(gapBytes, MAX_ROW_GAP_BYTES), slabBytes);
   }

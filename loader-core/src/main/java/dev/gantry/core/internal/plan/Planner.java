@@ -18,12 +18,13 @@ import java.util.List;
 
 /// Plans the reads of a load: into slabs that it allocates ([ReadPlan]), or into memory of the caller ([ReadIntoPlan]).
 ///
-/// For new slabs, extents are aligned outward to blocks, neighbours are joined to runs, and runs are packed into slabs
-/// and split into requests. The offset of an extent in its slab equals its offset in the file modulo
-/// [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. A GPU's memory is filled by copies, which may go
-/// to any place: there each run is shifted so that most of its bytes lie where a GPU's matrix products are fast. If
-/// its place breaks an extent's alignment, it is copied elsewhere in the slabs after the reads. A plan takes the time of
-/// a sort, and a few small objects of memory for each extent. Pure; thread-safe.
+/// For new slabs, extents are aligned outward to blocks, neighbours are joined to runs, and runs
+/// are packed into slabs and split into requests. The offset of an extent in its slab equals its
+/// offset in the file modulo [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. A
+/// GPU's memory is filled by copies, which may go to any offset: in it each run is shifted so that
+/// most of its bytes lie where a GPU's matrix products are fast. An extent whose offset breaks its
+/// alignment is copied to another offset of the slabs after the reads. Planning takes about as
+/// long as a sort, and allocates a few small objects for each extent. Pure; thread-safe.
 public final class Planner {
   private final List<ExtentRequest> wanted;
   private final PlanLimits limits;
@@ -34,7 +35,7 @@ public final class Planner {
   private final List<Read> reads = new ArrayList<>();
   private final List<Relocation> relocations = new ArrayList<>();
 
-  /// The bytes of the last slab that are taken; valid if `slabOpen`.
+  /// The number of reserved bytes of the last slab; valid if `slabOpen`.
   private long used;
 
   private boolean slabOpen;
@@ -46,25 +47,25 @@ public final class Planner {
     this.placements = new Placement[wanted.size()];
   }
 
-  /// Plans reads whose places in the slabs are whole blocks.
+  /// Plans reads whose offsets in the slabs are multiples of a block.
   ///
   /// @param wanted extents in any order, which may overlap and repeat
   public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits) {
     return plan(wanted, limits, 1);
   }
 
-  /// Plans reads whose places in the slabs are shifted, so that extents get a preferred alignment where one shift of a run
-  /// gives it to them.
+  /// Plans reads whose offsets in the slabs are shifted, run by run, so that as many bytes as
+  /// possible get a preferred alignment.
   ///
   /// @param preferred the alignment in bytes, a power of two; 1 for no shift
   public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits, int preferred) {
     return new Planner(wanted, limits, preferred).plan();
   }
 
-  /// Plans the aligned reads that bring strided ranges into memory that exists. Ranges near each other share reads,
-  /// also those of different parts; overlaps are read once.
+  /// Plans the aligned reads that bring strided ranges into memory that exists. Ranges near each
+  /// other share reads, even ranges of different parts. Bytes that ranges share are read once.
   ///
-  /// @param parts the ranges of each piece of memory. They fill it, and no byte of it twice
+  /// @param parts the ranges of each piece of memory. They fill all bytes of the piece, each once
   public static ReadIntoPlan planInto(List<List<StridedRange>> parts, PlanLimits limits) {
     ReadIntoPlan.Builder builder = new ReadIntoPlan.Builder(limits);
     for (int part = 0; part < parts.size(); part++) {
@@ -84,14 +85,14 @@ public final class Planner {
         runs.add(i, extent.file());
       }
     }
-    // A shifted run may need a block more.
+    // A shifted run may need one block more.
     runs.join(limits.gapBytes(), limits.slabBytes() - (preferred == 1 ? 0 : BLOCK_BYTES));
     slabOpen = false;
     relocate();
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
   }
 
-  /// Joins extents to runs, and gives each extent its place.
+  /// Joins extents to runs, and sets each extent's offset.
   private final class Extents extends Runs {
     @Override
     long start(int i) {
@@ -123,8 +124,8 @@ public final class Planner {
     }
   }
 
-  /// How far extents of one run go behind their offsets in the file, so that most of their bytes get the preferred
-  /// alignment.
+  /// Returns the number of bytes by which a run's extents are shifted, so that most of their bytes
+  /// get the preferred alignment.
   private int shift(int[] indexes, int first, int next) {
     long[] bytes = new long[preferred];
     for (int at = first; at < next; at++) {

@@ -8,9 +8,9 @@ import dev.gantry.core.spi.Copy2D;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The aligned reads that bring strided ranges into memory that exists, and where the bytes of each read go. A
-/// [ReadPlan] lays out new memory as its reads need it; this plan takes memory as it is, and drops what a read has
-/// besides the wanted bytes.
+/// The aligned reads that bring strided ranges into memory that exists, and where the bytes of
+/// each read go. A [ReadPlan] lays out new memory as its reads need it; this plan uses memory as
+/// it is, and drops the unwanted bytes of a read.
 ///
 /// @param steps in the order of files and offsets
 public record ReadIntoPlan(List<Step> steps) {
@@ -21,7 +21,7 @@ public record ReadIntoPlan(List<Step> steps) {
   /// One read.
   ///
   /// @param read a read that belongs to no slab
-  /// @param pieces the wanted parts of it, one or more
+  /// @param pieces the wanted parts of the read, one or more
   public record Step(Read read, List<Piece> pieces) {
     public Step {
       pieces = List.copyOf(pieces);
@@ -102,14 +102,14 @@ public record ReadIntoPlan(List<Step> steps) {
         }
       }
       for (int i = 0; i < requests; i++) {
-        // A request may be empty: one can lie within the gap between two rows.
+        // A request may have no wanted bytes: it can lie within the gap between two rows.
         if (!pieces.get(i).isEmpty()) {
           steps.add(step(file, start + i * requestBytes, pieces.get(i)));
         }
       }
     }
 
-    /// Adds the rows of a range that lie in a request; the first and the last may be cut.
+    /// Adds the rows of a range that lie in a request; the first row and the last may be cut.
     private void addPieces(int range, long from, long to, List<Piece> pieces) {
       Copy2D all = ranges.get(range).rows();
       int part = parts.get(range);

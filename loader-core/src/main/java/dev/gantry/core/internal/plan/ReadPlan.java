@@ -4,7 +4,8 @@ package dev.gantry.core.internal.plan;
 import dev.gantry.core.Location;
 import java.util.List;
 
-/// The aligned reads that load a set of extents into slabs, and where each extent is then.
+/// The aligned reads that load a set of extents into slabs, and the place of each extent after the
+/// reads.
 ///
 /// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
@@ -30,8 +31,8 @@ public record ReadPlan(
   /// @param length a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param required the wanted bytes from `fileOffset` on, which the file must have
   /// @param slab an index into [#slabSizes]
-  /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES], unless the plan shifts places: then only the `required`
-  ///     bytes may be written
+  /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES], unless the plan shifts runs: then
+  ///     only the `required` bytes may be written
   public record Read(
       Location file, long fileOffset, long length, long required, int slab, long slabOffset) {}
 
@@ -51,12 +52,12 @@ public record ReadPlan(
     return new SlabLayout(slabSizes, placements);
   }
 
-  /// Bytes that all reads ask for.
+  /// The number of bytes of all reads together.
   public long readBytes() {
     return reads.stream().mapToLong(Read::length).sum();
   }
 
-  /// Bytes of all slabs together.
+  /// The number of bytes of all slabs together.
   public long allocatedBytes() {
     return slabSizes.stream().mapToLong(Long::longValue).sum();
   }

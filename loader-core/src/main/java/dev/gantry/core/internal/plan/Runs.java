@@ -11,8 +11,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Joins ranges of files that lie near each other to runs, each of which is read as a whole. A range's number is its
-/// place in the request. For 20,000 tensors, numbers in an array for each file take little memory.
+/// Joins ranges of files that lie near each other to runs, each of which is read as a whole. A
+/// range's number is its index in the request. For 20,000 tensors, numbers in an array for each
+/// file take little memory.
 abstract class Runs {
   private final Map<Location, Group> groups = new LinkedHashMap<>();
   private Group group = new Group();
@@ -25,7 +26,8 @@ abstract class Runs {
   /// Receives a run.
   ///
   /// @param end where the run's last range ends in the file
-  /// @param ranges numbers of ranges in the order of the file; the run has those from index `first` up to `next`
+  /// @param ranges numbers of ranges in the order of the file; the run has the ranges from index
+  ///     `first` to before `next`
   abstract void run(Location file, long end, int[] ranges, int first, int next);
 
   /// Adds a range of one byte or more.
@@ -66,8 +68,8 @@ abstract class Runs {
     }
   }
 
-  /// The ranges of one file. Most come in their order in the file, and need no sorting, which would take longer than
-  /// the rest of a plan.
+  /// The ranges of one file. Most requests have them in the order of the file already. Then they
+  /// are not sorted, since sorting would take longer than all other planning.
   private final class Group {
     private int[] ranges = {};
     private int count;

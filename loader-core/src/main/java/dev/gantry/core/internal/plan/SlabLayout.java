@@ -5,10 +5,10 @@ import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The slabs that pieces of memory get, and their places in them.
+/// The slabs to allocate for pieces of memory, and the place of each piece in them.
 ///
-/// @param slabSizes in bytes
-/// @param placements one for each piece, in their order
+/// @param slabSizes the sizes of the slabs in bytes
+/// @param placements the place of each piece, in the order of the pieces
 public record SlabLayout(List<Long> slabSizes, List<Placement> placements) {
   public SlabLayout {
     slabSizes = List.copyOf(slabSizes);

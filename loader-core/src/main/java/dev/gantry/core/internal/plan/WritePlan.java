@@ -17,7 +17,7 @@ public record WritePlan(long size, List<Write> writes) {
   /// @param offset where the write begins in the file, a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param length bytes of the file in this write. The last write of a file may have a length that is no multiple of
   ///     [PlanLimits#BLOCK_BYTES]; it is padded with zeros
-  /// @param pieces what it consists of, in order and without gaps
+  /// @param pieces the pieces that the write consists of, in order and without gaps
   public record Write(long offset, long length, List<Piece> pieces) {
     public Write {
       pieces = List.copyOf(pieces);

@@ -8,12 +8,14 @@ import java.util.List;
 
 /// Makes a [WritePlan]: the parts are laid end to end and cut into requests that begin on blocks.
 ///
-/// Writes cannot be aligned outward as reads are, since the blocks at a part's edges hold bytes of its
-/// neighbours: such a block is assembled from all of them. Pure; thread-safe.
+/// Writes cannot be aligned outward as reads are, since the blocks at a part's edges hold bytes of
+/// its neighbours: such a block is assembled from the bytes of all parts that it holds. Pure;
+/// thread-safe.
 public final class WritePlanner {
   private WritePlanner() {}
 
-  /// @param parts lengths in bytes, in the order of the file; their sum fits a long
+  /// @param parts the lengths of the parts in bytes, in the order of the file; their sum fits a
+  ///     `long`
   /// @param requestBytes the longest write, a multiple of [PlanLimits#BLOCK_BYTES]
   public static WritePlan plan(List<Long> parts, long requestBytes) {
     PlanLimits.checkRequestBytes(requestBytes);
