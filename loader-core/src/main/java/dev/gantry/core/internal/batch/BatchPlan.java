@@ -10,17 +10,19 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// Says how to fill one slot of a ring with one batch: first the reads and host writes, each into its own
-/// place; when all of them are done, the copies within the slot.
+/// Says how to fill one slot of a ring with one batch: first the reads and host writes, each to
+/// its own offset; when all of them are done, the copies within the slot.
 ///
 /// @param reads the reads from files; the slot is their slab 0
 /// @param hostWrites the bytes that the CPU writes
 /// @param copies the copies within the slot; no target overlaps a read, a host write or a copy's source
-/// @param gathers the bytes that the reads bring, as ranges of files that go straight to their final places. A
-///     transport that can bring bytes from any offset to any other does the gathers, instead of the reads and
-///     of all copies but those of host writes. [Gathers#NONE] if there are none
-/// @param normalized the samples of the slot that are normalised last. A transport that gathers may normalise
-///     samples as it gathers them, and then leaves unwritten the places where they would lie before
+/// @param gathers the bytes that the reads bring, as ranges of files that go straight to their
+///     final places. A transport that can copy bytes from any offset to any other offset does the
+///     gathers, instead of the reads and of all copies except the copies of host writes.
+///     [Gathers#NONE] if there are none
+/// @param normalized the samples of the slot that are normalised last. A transport that gathers
+///     may normalise samples as it gathers them, and then does not write the offsets at which the
+///     samples would lie before
 /// @param label the source's description of the batch, handed to the consumer
 /// @param otherwise makes the same batch by reads, if this plan has gathers only; null if this plan has all
 ///     reads that it needs

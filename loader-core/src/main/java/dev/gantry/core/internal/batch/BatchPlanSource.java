@@ -14,10 +14,10 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   /// Returns the next batch's plan, or empty at the end.
   Optional<BatchPlan<T>> next();
 
-  /// Returns what makes the next batch's plan, or empty at the end; called instead of [#next] after a batch
-  /// that was gathered. The plan may have gathers only, which are planned faster than reads. The ring calls the
-  /// supplier once, on any thread, while other threads ask for later batches or make their plans. It must not
-  /// be called after [#close].
+  /// Returns a supplier that makes the next batch's plan, or empty at the end; called instead of
+  /// [#next] after a batch that was gathered. The plan may have gathers only, which are planned
+  /// faster than reads. The ring calls the supplier once, on any thread, while other threads ask
+  /// for later batches or make their plans. The supplier must not be called after [#close].
   default Optional<Supplier<BatchPlan<T>>> nextGathered() {
     return next().map(plan -> () -> plan);
   }
@@ -31,8 +31,8 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   default void opened(Location file, Object identity) {}
 
   /// Called once, when the ring needs no more plans and no host writer runs any more; also if the
-  /// ring could not be opened. Closing the ring or its session from here is a
-  /// [dev.gantry.core.MisuseException]: both wait for this call.
+  /// ring could not be opened. Closing the ring or its session from this call throws
+  /// [dev.gantry.core.MisuseException], since both wait for this call.
   @Override
   default void close() {}
 }

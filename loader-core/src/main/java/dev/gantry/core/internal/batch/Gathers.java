@@ -9,10 +9,11 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Objects;
 
-/// Ranges of files, and where in the slot their bytes go. File offsets and slot offsets need no alignment. The
-/// gathers are kept in columns, since a batch of short samples has thousands. Immutable.
+/// Ranges of files, and the offsets in the slot to which their bytes go. File offsets and slot
+/// offsets need no alignment. The gathers are kept in columns, since a batch of short samples has
+/// thousands of gathers. Immutable.
 public final class Gathers {
-  /// No gathers, for a batch that is read otherwise.
+  /// No gathers, for a batch that is read by its reads.
   public static final Gathers NONE = new Builder(0).build();
 
   private static final int LEAST_ROOM = 8;
@@ -44,8 +45,8 @@ public final class Gathers {
     /// The numbers of files by their objects: a location takes long to hash, and a dataset has one object for each file.
     private final IdentityHashMap<Location, Integer> numbers = new IdentityHashMap<>();
 
-    // One array for all columns would be so large that the garbage collector places it by itself,
-    // which takes longer than the plan.
+    // One array for all columns would be so large that the garbage collector gives it a region of
+    // its own, which takes longer than the plan.
     private int[] fileNumbers;
     private long[] offsets;
     private long[] lengths;
@@ -54,7 +55,7 @@ public final class Gathers {
     private int count;
     private long bytes;
 
-    /// @param expected how many gathers there will be; more may come
+    /// @param expected the expected number of gathers; more may be added
     public Builder(int expected) {
       fileNumbers = new int[expected];
       offsets = new long[expected];
@@ -108,7 +109,7 @@ public final class Gathers {
     return count;
   }
 
-  /// Returns how many bytes all gathers bring together.
+  /// Returns the number of bytes of all gathers together.
   public long bytes() {
     return bytes;
   }

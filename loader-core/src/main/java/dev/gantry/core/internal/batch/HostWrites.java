@@ -8,10 +8,10 @@ import java.util.List;
 /// Bytes of a batch that the CPU writes, such as decoded records and labels.
 ///
 /// @param slotOffset where the bytes go, in bytes from the slot's start
-/// @param writers each writes its own part of the bytes; several may run at once. Bytes that no writer writes
-///     are undefined
+/// @param writers the writers, each of which writes its own part of the bytes; several may run at
+///     once. Bytes that no writer writes are undefined
 public record HostWrites(long slotOffset, long bytes, List<HostWriter> writers) {
-  /// No host writes, for a batch of which all bytes are read.
+  /// No host writes, for a batch whose bytes are all read.
   public static final HostWrites NONE = new HostWrites(0, 0, List.of());
 
   public HostWrites {
@@ -21,11 +21,11 @@ public record HostWrites(long slotOffset, long bytes, List<HostWriter> writers) 
     }
   }
 
-  /// Writes a part of the bytes.
+  /// Writes a part of the bytes of [HostWrites].
   @FunctionalInterface
   public interface HostWriter {
-    /// @param target the memory of all writers, [HostWrites#bytes] long. It is host memory even if the slot is
-    ///     on a device, and valid only during the call
+    /// @param target the memory of all writers, [HostWrites#bytes] long. The memory is host memory
+    ///     even if the slot is on a device, and is valid only during the call
     void write(MemorySegment target);
   }
 }

@@ -3,12 +3,12 @@ package dev.gantry.core.internal.batch;
 
 import dev.gantry.core.MisuseException;
 
-/// Samples of a slot that are normalised, with the places in the same slot where the results go. Offsets are
-/// bytes from the slot's start.
+/// Samples of a slot that are normalised, with the offset in the same slot to which the results
+/// go. Offsets are bytes from the slot's start.
 ///
 /// @param from the offset of the first sample; it needs no alignment
-/// @param fromPitch bytes from one sample's start to the next one's, at least a sample's bytes; unused for a
-///     single sample
+/// @param fromPitch bytes from one sample's start to the next one's, at least the bytes of a
+///     sample; unused for a single sample
 /// @param to the offset of the results, which lie end to end: a multiple of their element size. The results
 ///     overlap nothing that is read
 public record NormalizedRows(Normalization what, long from, long fromPitch, long to, long rows) {
