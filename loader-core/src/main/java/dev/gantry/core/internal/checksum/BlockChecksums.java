@@ -5,15 +5,16 @@ import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/// Computes the CRC32C of each block of some bytes, which come in pieces of any size. Not thread-safe.
+/// Computes the CRC32C of each block of a sequence of bytes, which is added in pieces of any size.
+/// Not thread-safe.
 public final class BlockChecksums {
   private final long length;
   private final long blockBytes;
   private final int[] sums;
   private long done;
 
-  /// @param length how many bytes there are in all
-  /// @param blockBytes the size of a block; the last may be shorter
+  /// @param length the number of bytes in the whole sequence
+  /// @param blockBytes the size of a block in bytes; the last block may be shorter
   public BlockChecksums(long length, long blockBytes) {
     if (length < 0 || blockBytes < 1) {
       throw new MisuseException(length + " bytes in blocks of " + blockBytes);
@@ -26,7 +27,7 @@ public final class BlockChecksums {
 
   /// Adds the next piece.
   ///
-  /// @throws MisuseException if the piece is longer than what is still to come
+  /// @throws MisuseException if the piece goes past the end of the sequence
   public void add(MemorySegment piece) {
     if (piece.byteSize() > length - done) {
       throw new MisuseException(
@@ -39,9 +40,9 @@ public final class BlockChecksums {
     }
   }
 
-  /// Adds the next piece by its checksum.
+  /// Adds the next piece by its CRC32C and its length.
   ///
-  /// @throws MisuseException if the piece goes past the end of its block, or of all bytes
+  /// @throws MisuseException if the piece goes past the end of its block, or of the sequence
   public void add(int sum, long pieceBytes) {
     if (pieceBytes > leftOfBlock()) {
       throw new MisuseException(pieceBytes + " bytes, where a block ends after " + leftOfBlock());
@@ -53,14 +54,14 @@ public final class BlockChecksums {
     }
   }
 
-  /// Returns how many bytes the current block still lacks.
+  /// Returns the number of bytes that the current block still lacks.
   public long leftOfBlock() {
     return Math.min(length - done, blockBytes - done % blockBytes);
   }
 
   /// Returns the checksums, one for each block.
   ///
-  /// @throws IllegalStateException if bytes are still to come
+  /// @throws IllegalStateException if not all bytes have been added
   public int[] sums() {
     if (done < length) {
       throw new IllegalStateException("only " + done + " of " + length + " bytes were summed");

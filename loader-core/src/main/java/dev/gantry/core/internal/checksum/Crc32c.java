@@ -16,10 +16,12 @@ public final class Crc32c {
 
   private static final int MASK_DELTA = 0xa282ead8;
 
-  /// The step at which `CRC32C` is fastest: long enough for its vector loop, and within the caches.
+  /// The step at which `CRC32C` is fastest: long enough for its vector loop, and short enough for
+  /// the caches.
   private static final long STEP_BYTES = 1 << 20;
 
-  /// The polynomials x^(8·2ⁿ) modulo [#POLYNOMIAL]: the product with one of them moves a checksum past 2ⁿ bytes.
+  /// The polynomials x^(8·2ⁿ) modulo [#POLYNOMIAL]: multiplying a checksum by entry n moves it
+  /// past 2ⁿ bytes.
   private static final int[] PAST_BYTES = new int[Long.SIZE];
 
   static {

@@ -12,23 +12,24 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/// Compares ranges of files with the checksums that they should have. It uses the bytes that transfers bring
-/// while the CPU has them, so nothing is read for the comparison alone.
+/// Compares ranges of files with the checksums that they should have. The class sums the bytes of
+/// transfers while they are in the CPU's caches, so no byte is read only for the comparison.
 ///
-/// Ranges may overlap, and their bytes may come in pieces of any size and order, from any thread. A range is
-/// not compared if some of its bytes never come: only a part of a tensor was loaded, or cuFile moved the bytes
-/// past the CPU. Thread-safe.
+/// Ranges may overlap, and their bytes may be added in pieces of any size and order, from any
+/// thread. A range is not compared if some of its bytes are never added, as when only a part of a
+/// tensor was loaded, or cuFile moved the bytes past the CPU. Thread-safe.
 public final class KnownChecksums {
-  /// How many bytes to read and sum at a time: few enough to be in the processor's cache when they are summed.
+  /// The number of bytes to read and sum at a time. It is small enough for the bytes to be in the
+  /// processor's cache when they are summed.
   public static final long STEP_BYTES = 512 << 10;
 
-  /// @param subject names in messages what the range holds, such as `tensor 'x'`
+  /// @param subject the name of the range's content in messages, such as `tensor 'x'`
   /// @param crc32c the checksum that the range's bytes should have
   public record Known(Extent extent, String subject, int crc32c) {}
 
   private record Piece(long offset, long end, int sum) {}
 
-  /// A range, and the checksums of its pieces that have come.
+  /// A range, and the checksums of its pieces that have been added.
   private static final class Range {
     final Known known;
     private final List<Piece> pieces = new ArrayList<>();
@@ -44,7 +45,8 @@ public final class KnownChecksums {
       }
     }
 
-    /// Compares the range if all of it has come. Returns whether it was compared, now or before.
+    /// Compares the range if all its bytes have been added. Returns whether the range was
+    /// compared, now or before.
     synchronized boolean compare() {
       if (compared) {
         return true;
@@ -53,7 +55,7 @@ public final class KnownChecksums {
       long at = known.extent().offset();
       int sum = Crc32c.OF_NOTHING;
       for (Piece piece : pieces) {
-        // Skips pieces that were read twice.
+        // A piece that was read twice is skipped.
         if (piece.offset() == at) {
           sum = Crc32c.combine(sum, piece.sum(), piece.end() - at);
           at = piece.end();
@@ -86,14 +88,14 @@ public final class KnownChecksums {
     longest = all.stream().mapToLong(known -> known.extent().length()).max().orElse(0);
   }
 
-  /// Sums bytes that a transfer has brought, for the ranges that they belong to.
+  /// Sums bytes that a transfer has read, for the ranges that they belong to.
   ///
   /// @param offset where the bytes begin in the file
   public void add(Location file, long offset, MemorySegment bytes) {
     List<Range> ofFile = ranges.getOrDefault(file, List.of());
     long end = offset + bytes.byteSize();
-    // A range that begins even earlier ends before these bytes begin, since none is longer than
-    // `longest`.
+    // A range that begins even earlier ends before these bytes begin, since no range is longer
+    // than `longest`.
     for (int i = firstFrom(ofFile, offset - longest); i < ofFile.size(); i++) {
       Range range = ofFile.get(i);
       Extent extent = range.known.extent();
@@ -122,9 +124,9 @@ public final class KnownChecksums {
     return low;
   }
 
-  /// Compares the ranges of which all bytes have come.
+  /// Compares the ranges whose bytes have all been added.
   ///
-  /// @return the ranges of which bytes are missing
+  /// @return the ranges that lack bytes
   /// @throws MalformedFileException of kind `checksum-mismatch` for the first range that differs
   public List<Known> compare() {
     List<Known> lacking = new ArrayList<>();

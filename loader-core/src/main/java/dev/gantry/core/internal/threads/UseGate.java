@@ -5,15 +5,16 @@ import dev.gantry.core.MisuseException;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
-/// Knows whether something is open, and which calls use what closing it frees: [#close] waits for these. Thread-safe.
+/// Guards an object that can be closed. Calls of [#using] use the object, and [#close] waits for
+/// them before it frees the object's resources. Thread-safe.
 public final class UseGate {
   private final String what;
   private final String call;
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
   private volatile boolean closed;
 
-  /// @param what is open, for messages, such as `session`
-  /// @param call the word for what it does
+  /// @param what the word for the object, for messages, such as `session`
+  /// @param call the word for a call that uses the object, for messages
   public UseGate(String what, String call) {
     this.what = what;
     this.call = call;
@@ -26,7 +27,7 @@ public final class UseGate {
     }
   }
 
-  /// Does `work`, which may use what closing frees.
+  /// Runs `work`, which may use the resources that closing frees.
   ///
   /// @throws MisuseException if it is closed
   public <T> T using(Supplier<T> work) {
@@ -47,7 +48,8 @@ public final class UseGate {
     }
   }
 
-  /// Waits for the calls that use it, then runs `free`. Does nothing if it is closed.
+  /// Waits for the running calls of [#using], then runs `free`. Does nothing if the object is
+  /// closed already.
   ///
   /// @throws MisuseException if [#requireMayClose] does
   public void close(Runnable free) {

@@ -4,11 +4,12 @@ package dev.gantry.core.internal.threads;
 import java.io.Serial;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// A lock that a `try` releases. Taking it makes nothing: what gives something back or ends it must not need the heap.
+/// A lock that a `try` statement releases. Taking the lock allocates no object, since code that
+/// releases a resource must not need heap.
 public final class WorkLock extends ReentrantLock implements AutoCloseable {
   @Serial private static final long serialVersionUID = 1;
 
-  /// Takes the lock until this is closed.
+  /// Takes the lock; [#close] releases it.
   public WorkLock taken() {
     lock();
     return this;

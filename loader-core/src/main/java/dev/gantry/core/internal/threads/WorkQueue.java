@@ -33,7 +33,7 @@ public final class WorkQueue<T> {
     return index < items.size() ? items.get(index) : null;
   }
 
-  /// Returns an item to the queue that its taker cannot do, so that any thread can take it.
+  /// Returns an item that its thread cannot process to the queue, so that any thread can take it.
   public void putBack(T item) {
     returned.add(item);
   }

@@ -31,12 +31,13 @@ public final class WorkerThreads {
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
 
-  /// How often to look whether a thread has ended: after that, the kernel may have given its number to another thread.
+  /// The number of checks whether a thread has ended. After that many checks, the kernel may have
+  /// given the thread's number to another thread.
   private static final int MAX_PAUSES = 1000;
 
   private static final long PAUSE_NANOS = 1_000_000;
 
-  /// Threads that have called libcufile, and end because their job is over.
+  /// The threads that have called libcufile and are ending, since their job is over.
   private static final Set<Leaving> LEAVING = ConcurrentHashMap.newKeySet();
 
   /// The process's pool of threads, which wait for a job or run one.
@@ -63,7 +64,7 @@ public final class WorkerThreads {
         });
   }
 
-  /// Thrown to end a thread of the pool.
+  /// An exception that ends a thread of the pool.
   private static final class Leaves extends RuntimeException {
     @Serial private static final long serialVersionUID = 1;
 
@@ -94,7 +95,7 @@ public final class WorkerThreads {
   private final Cancellation cancellation;
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
 
-  /// Wakes sleeping threads when the job fails.
+  /// Cancelled when the job fails, which wakes sleeping threads.
   private final Cancellation stop = new Cancellation();
 
   /// @param operation the operation that a cancellation's message names
@@ -111,7 +112,8 @@ public final class WorkerThreads {
     return failure.get() != null;
   }
 
-  /// Stops all threads. If this is called several times, the first reason counts. The threads call it themselves.
+  /// Stops all threads of the job. The threads call this method themselves. If it is called
+  /// several times, [#work] throws the first reason.
   public void fail(Throwable reason) {
     if (failure.compareAndSet(null, reason)) {
       stop.cancel();
@@ -136,7 +138,8 @@ public final class WorkerThreads {
   /// An interruption of the calling thread cancels the job.
   ///
   /// @param job calls [#fail] and returns, or throws, when it cannot continue
-  /// @param progress called now and then on this thread while nothing has failed, and once at the end
+  /// @param progress called on the calling thread every 100 ms while nothing has failed, and once
+  ///     at the end
   public void work(int threads, Runnable job, Runnable progress) {
     Runnable forget = cancellation.whenCancelled(() -> fail(cancelled("by the caller")));
     try {
@@ -149,7 +152,8 @@ public final class WorkerThreads {
     rethrow();
   }
 
-  /// Does `action` once for each of `items`, on at most `threads` threads; otherwise as [#work].
+  /// Runs `action` once for each of `items`, on at most `threads` threads. In all other respects
+  /// this is [#work].
   public <T> void forEach(
       int threads, List<T> items, Consumer<? super T> action, Runnable progress) {
     WorkQueue<T> queue = new WorkQueue<>(this, items);
@@ -163,8 +167,9 @@ public final class WorkerThreads {
         progress);
   }
 
-  /// Runs a job on `threads` daemon platform threads, or on fewer if no more can be started. After the job, the threads
-  /// are kept for the next one for some seconds; those that have called libcufile end.
+  /// Runs a job on `threads` daemon platform threads, or on fewer if no more can be started. After
+  /// the job, the threads are kept for the next one for some seconds; threads that have called
+  /// libcufile end.
   ///
   /// @param threadName the prefix of the threads' names, before each thread's number
   /// @throws OutOfMemoryError if not even one thread can be started
@@ -250,10 +255,10 @@ public final class WorkerThreads {
     }
   }
 
-  /// Waits, so that the common pool starts another thread meanwhile if the caller is one of its threads: requests that
-  /// are made again begin there.
+  /// Waits. If the caller is a thread of the common pool, the pool starts another thread
+  /// meanwhile, since repeated requests begin on the pool's threads.
   ///
-  /// @return whether what was waited for has come
+  /// @return the result of `wait`
   public static boolean await(Cleanup.Wait wait) throws InterruptedException {
     AtomicBoolean come = new AtomicBoolean();
     ForkJoinPool.managedBlock(
@@ -275,7 +280,8 @@ public final class WorkerThreads {
     return come.get();
   }
 
-  /// Throws if the job has been cancelled. Callers call this after [#work], before a step that cannot be undone.
+  /// Throws if the job has been cancelled. Call this after [#work], before a step that cannot be
+  /// undone.
   public void throwIfCancelled() {
     if (!mayContinue()) {
       rethrow();
