@@ -14,10 +14,10 @@ import java.util.List;
 
 /// Sets libcufile's driver up for one transport, and decides whether the open driver serves it.
 ///
-/// Unless it is told not to, libcufile silently copies through the CPU every file that it cannot
-/// reach directly. For [Transport#GDS] this is switched off, and the driver is used only if the
-/// switch took effect: the whole process has one switch, which is set when the process first
-/// opens the driver.
+/// Unless a setting forbids it, libcufile silently copies through the CPU every file that it
+/// cannot reach directly. For [Transport#GDS], this class forbids such copies, and uses the driver
+/// only if the switch took effect: the whole process has one such setting, which is fixed when the
+/// process first opens the driver.
 ///
 /// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on,
 /// `CU_FILE_P2P_SUPPORTED` and the flags of each kind of storage tell whether it uses
@@ -28,7 +28,8 @@ public final class CuFileGate {
 
   private CuFileGate() {}
 
-  /// Sets what must be set before the driver opens, or restores libcufile's defaults for other users in this process.
+  /// Sets the flags that must be set before the driver opens, or restores libcufile's defaults for
+  /// other users in this process.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public static void configure(CuFile cuFile, Transport kind, boolean on) {
@@ -84,7 +85,8 @@ public final class CuFileGate {
         : "";
   }
 
-  /// Says why there is no peer-to-peer DMA; empty if there is. Switches it on for NVMe if it is there and off.
+  /// Says why there is no peer-to-peer DMA; empty if there is. If peer-to-peer DMA for NVMe is
+  /// available but off, the call switches it on.
   private static String lacksPeerToPeer(CuFile cuFile, CuFileProperties properties) {
     if (cuFile.peerToPeer(Storage.NVME) instanceof Availability.Absent<Integer>) {
       return properties.hasPeerToPeerNvme() ? "" : " (CU_FILE_NVME_P2P_SUPPORTED is not set)";

@@ -21,8 +21,8 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
     this.budgetBytes = budgetBytes;
   }
 
-  /// Registers at most half of a device's BAR1 window: others use the window, too, and cuFile's own bounce
-  /// buffers are in it.
+  /// Registers at most half of a device's BAR1 window: other programs use the window, too, and it
+  /// holds cuFile's own bounce buffers.
   public static CuFileHardware withHalfOfBar1(CuFile cuFile) {
     return new CuFileHardware(cuFile, device -> barBytes(cuFile, device) / 2);
   }
@@ -41,7 +41,7 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
     }
   }
 
-  /// Looks at the kind of the memory, since nvidia-fs pins only what `cuMemAlloc` gave.
+  /// Checks the kind of the memory, since nvidia-fs pins only memory of `cuMemAlloc`.
   @Override
   public Availability<Allocation> allocation(Device.Cuda device, long address) {
     return CudaContext.of(device)

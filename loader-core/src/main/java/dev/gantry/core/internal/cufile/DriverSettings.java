@@ -36,12 +36,13 @@ public final class DriverSettings {
   /// The system property that names a settings file for sessions that have no settings of their own.
   public static final String PROPERTY = "gantry.cufile.json";
 
-  /// The file that libcufile reads where nothing names another one.
+  /// The file that libcufile reads if no setting names another file.
   private static final Path DEFAULT = Path.of("/etc/cufile.json");
 
   /// The file that libcufile reads for a session without settings of its own.
   ///
-  /// @param by what names it: [#VARIABLE] or [#PROPERTY]; empty for libcufile's own choice
+  /// @param by the setting that names the file: [#VARIABLE] or [#PROPERTY]; empty for libcufile's
+  ///     own choice
   public record Choice(String by, Path file) {}
 
   /// The reason why a session cannot open the driver now.
@@ -50,7 +51,7 @@ public final class DriverSettings {
 
   private static final Logger LOG = LoggerFactory.getLogger(DriverSettings.class);
 
-  /// How many sessions have the driver open.
+  /// The number of sessions that have the driver open.
   private static int users;
 
   private static @Nullable CuFileConfig inForce;
@@ -60,10 +61,12 @@ public final class DriverSettings {
 
   /// Opens the driver with these settings.
   ///
-  /// @param wanted the settings; null for those in force, or libcufile's own if there are none
+  /// @param wanted the settings; null for the settings in force, or libcufile's defaults if none
+  ///     are
   /// @param cuFile the library, whose driver other code of this process may have open
   /// @param driver opens the driver, once
-  /// @return the library; or why not, if the driver is open with other settings or `driver` could not open it
+  /// @return the library; or the reason why it is absent, if the driver is open with other
+  ///     settings or `driver` could not open it
   public static synchronized Availability<CuFile> open(
       @Nullable CuFileConfig wanted, CuFile cuFile, Supplier<Availability<CuFile>> driver) {
     if (users == 0 && wanted != null && isOpen(cuFile)) {
@@ -116,15 +119,15 @@ public final class DriverSettings {
     Path folder = Files.createTempDirectory("gantry-");
     Path written = folder.resolve("cufile.json");
     file = written;
-    // Deleted in reverse order when the JVM ends: the file first, then its folder.
+    // The JVM deletes both in reverse order when it ends: the file first, then its folder.
     folder.toFile().deleteOnExit();
     written.toFile().deleteOnExit();
     OwnFiles.write(written, json);
     return written;
   }
 
-  /// Returns the name of the file that libcufile should read, or words for a session's settings; null for
-  /// libcufile's own choice.
+  /// Returns the name of the file that libcufile should read, or a description of a session's
+  /// settings; null for libcufile's own choice.
   private static @Nullable String named(@Nullable CuFileConfig wanted) {
     if (wanted != null) {
       return "the session's own settings";

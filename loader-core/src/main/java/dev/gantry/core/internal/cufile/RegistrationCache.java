@@ -27,29 +27,31 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Registers device memory with cuFile, so that a disk writes into it without a bounce buffer, and keeps it
-/// registered while a load may use it again. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
+/// Registers device memory with cuFile, so that a disk writes into the memory without a bounce
+/// buffer, and keeps the memory registered while a load may use it again. `docs/memory.md` has the
+/// rules of GPUDirect RDMA that this class keeps:
 ///
-/// 1. A registration takes room in the GPU's BAR1 window, so each device has a budget.
-/// 2. A mapping covers one allocation. Memory is registered with the whole allocation that has it, so that two
-///    regions never overlap nor share a page of the window; a [Slab] is registered by itself, since it has its
-///    allocation for itself.
-/// 3. Pinning is slow, so a region stays registered when its user is done and its load is not. When another region
-///    needs the room, the least recently used one is deregistered, but none that is in use.
-/// 4. Memory that is freed and allocated again at the same address is other memory. The driver's
-///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` shows that.
-/// 5. Memory must be deregistered before it is freed, or nvidia-fs may deadlock. A [Slab] stays registered until just
-///    before that. The owner of other memory may free it when a load has ended, so it is deregistered with the last
-///    [Load] that used it.
+/// 1. A registration takes up part of the GPU's BAR1 window, so each device has a budget.
+/// 2. A mapping covers one allocation. Memory is registered with its whole allocation, so that two
+/// regions never overlap and never share a page of the window. A [Slab] is registered alone, since
+/// its allocation holds nothing else.
+/// 3. Pinning is slow, so a region stays registered when its user is done and its load is not.
+/// When another region needs its part of the window, the least recently used region that is not in
+/// use is deregistered.
+/// 4. Memory that is freed and allocated again at the same address is different memory. The
+/// driver's `CU_POINTER_ATTRIBUTE_BUFFER_ID` shows that.
+/// 5. Memory must be deregistered before it is freed, or nvidia-fs may deadlock. A [Slab] stays
+/// registered until just before it is freed. The owner of other memory may free that memory when a
+/// load has ended, so it is deregistered when the last [Load] that used it ends.
 ///
-/// A [Use] says why its memory is not registered, if it cannot be. Thread-safe.
+/// If memory cannot be registered, its [Use] says why. Thread-safe.
 public final class RegistrationCache {
   private static final Logger LOG = LoggerFactory.getLogger(RegistrationCache.class);
 
-  /// The causes of refusals that were logged: each is logged once a process.
+  /// The causes of refusals that were logged. Each cause is logged once in a process.
   private static final Set<Failure> TOLD = ConcurrentHashMap.newKeySet();
 
-  /// How many regions that are not in use stay registered.
+  /// The largest number of regions that stay registered while they are not in use.
   private static final int MAX_IDLE = 16_384;
 
   /// The driver and libcufile, as the cache needs them.
@@ -89,7 +91,7 @@ public final class RegistrationCache {
     this.hardware = hardware;
   }
 
-  /// The window of one device, and the regions that are in it. They do not overlap.
+  /// The window of one device, and the regions in the window, which do not overlap.
   private final class Window {
     private final Device.Cuda device;
     private final TreeMap<Long, Region> byStart = new TreeMap<>();
@@ -104,8 +106,8 @@ public final class RegistrationCache {
       this.bytesLeft = hardware.budgetBytes(device);
     }
 
-    /// @param load the load that uses the memory; null for a slab, which is registered alone, without the rest of its
-    ///     allocation
+    /// @param load the load that uses the memory; null for a slab, which is registered alone,
+    ///     without the other memory of its allocation
     Use use(long address, long bytes, @Nullable Load load) {
       Map.Entry<Long, Region> below = byStart.floorEntry(address);
       if (below != null && below.getValue().serves(address, bytes)) {
@@ -177,7 +179,7 @@ public final class RegistrationCache {
         return use;
       } finally {
         if (!entered) {
-          // Nobody would deregister it.
+          // No later call would deregister the region.
           region.deregister();
         }
       }
@@ -197,7 +199,8 @@ public final class RegistrationCache {
 
     int users;
 
-    /// Whether the cache has forgotten the region while it was in use, since its memory is other memory now.
+    /// Whether the cache has forgotten the region while it was in use, since another allocation
+    /// now has its addresses.
     boolean isForgotten;
 
     Region(Window window, long start, long end, long id, String refusal) {
@@ -208,7 +211,8 @@ public final class RegistrationCache {
       this.refusal = refusal;
     }
 
-    /// Whether the region holds this memory. Memory in use is not freed, so its allocation is still the same.
+    /// Whether the region holds this memory. Memory in use is not freed, so a region in use still
+    /// has the same allocation.
     boolean serves(long address, long bytes) {
       return address + bytes <= end && (users > 0 || id == hardware.id(window.device, address));
     }
@@ -277,7 +281,8 @@ public final class RegistrationCache {
       window.idle.remove(this);
     }
 
-    /// Forgets the region, whose memory was freed without notice and is now another allocation's.
+    /// Forgets the region, whose memory was freed without notice; another allocation now has its
+    /// addresses.
     void forgetStale() {
       remove();
       isForgotten = true;
@@ -291,7 +296,7 @@ public final class RegistrationCache {
         try {
           hardware.deregister(window.device, memory());
         } catch (TransferException failed) {
-          // The driver has unpinned the region when its memory was freed.
+          // The driver unpinned the region when its memory was freed.
           LOG.info("{}", failed.getMessage());
         }
         giveBack();
@@ -333,7 +338,7 @@ public final class RegistrationCache {
     }
   }
 
-  /// One load's uses of memory that is no slab. Thread-safe.
+  /// One load's uses of memory that is not a slab. Thread-safe.
   public final class Load implements AutoCloseable {
     private final Set<Region> regions = new HashSet<>();
 
@@ -346,7 +351,7 @@ public final class RegistrationCache {
       }
     }
 
-    /// Deregisters what this load has used and no other load uses.
+    /// Deregisters the regions that this load has used and no other load uses.
     ///
     /// @throws TransferException if cuFile fails: the owner must not free the memory then
     @Override
@@ -382,7 +387,7 @@ public final class RegistrationCache {
     return windows.computeIfAbsent(device, Window::new);
   }
 
-  /// Deregisters a slab, before it is freed or because it will not be read into again.
+  /// Deregisters a slab that is about to be freed, or that no read will fill again.
   ///
   /// @throws TransferException if cuFile fails: the slab must not be freed then
   public synchronized void forget(DeviceSlab slab) {
@@ -397,7 +402,7 @@ public final class RegistrationCache {
     slabs.remove(slab);
   }
 
-  /// Deregisters those of `some` that are registered slabs, as [#forget(DeviceSlab)] does.
+  /// Deregisters each registered slab among `some`, as [#forget(DeviceSlab)] does.
   public void forget(Collection<? extends Slab> some) {
     Cleanup.runAll(
         some.stream()
