@@ -14,7 +14,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Says what this machine has for transfers.
+/// Describes the hardware and software of this machine that transfers use.
 ///
 /// @param cudaAbsence why there are no CUDA devices; empty if there are
 /// @param cudaVersion the version of the CUDA API that the driver serves, such as `13.0`; empty if there is no driver
@@ -23,8 +23,8 @@ import java.util.List;
 /// @param cuFileAbsence why cuFile cannot be used at all; empty if it can
 /// @param directAbsence why cuFile cannot bypass the CPU; empty if it can
 /// @param nvJpegLibrary the libnvjpeg that decodes pictures on a device, with its version; empty if there is none
-/// @param nvJpegAbsence why there is none; empty if there is one
-/// @param host what the kernel says about ways between disks and GPUs
+/// @param nvJpegAbsence why there is no libnvjpeg; empty if there is one
+/// @param host the kernel's facts about transfers between disks and GPUs
 public record Diagnosis(
     String cudaAbsence,
     String cudaVersion,
@@ -53,7 +53,7 @@ public record Diagnosis(
       long totalBytes,
       long bar1Bytes) {}
 
-  /// Looks at the machine.
+  /// Examines this machine.
   public static Diagnosis of(TransferEngine engine) {
     String cudaAbsence = "";
     String cudaVersion = "";
@@ -71,7 +71,7 @@ public record Diagnosis(
       }
     }
     if (devices.isEmpty()) {
-      // Without a device, cuFile has nothing to read into, so its driver is not opened.
+      // Without a device there is no memory for cuFile to read into, so its driver is not opened.
       return new Diagnosis(
           cudaAbsence,
           cudaVersion,

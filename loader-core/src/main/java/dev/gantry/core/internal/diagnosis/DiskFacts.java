@@ -8,15 +8,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.TreeSet;
 
-/// Facts about the disks that have a file, which the kernel tells in sysfs.
+/// Facts about the disks that hold a file, from sysfs.
 ///
 /// @param raid the level of the RAID that the disks form, such as `raid0`; empty if they form none
-/// @param multipath an NVMe disk that the kernel reaches by several paths, or could; empty if there is none
+/// @param multipath an NVMe disk that the kernel reaches, or could reach, by several paths; empty
+///     if there is none
 /// @param protection an NVMe disk that keeps metadata beside its blocks; empty if there is none
 record DiskFacts(String raid, String multipath, String protection) {
   static final DiskFacts NONE = new DiskFacts("", "", "");
 
-  /// The deepest stack of devices that is looked at.
+  /// The largest depth of a stack of devices that is examined.
   private static final int MAX_DEPTH = 8;
 
   static DiskFacts of(Location location) {
@@ -32,14 +33,14 @@ record DiskFacts(String raid, String multipath, String protection) {
   }
 
   /// @param devices the folder that has a link for each block device, named by its numbers
-  /// @param device both numbers in one, as the C library packs them
+  /// @param device the device's major and minor number in one number, as the C library packs them
   static DiskFacts of(Path devices, long device) {
     long major = ((device >>> 8) & 0xfff) | ((device >>> 32) & 0xfffff000L);
     long minor = (device & 0xff) | ((device >>> 12) & 0xffffff00L);
     try {
       return of(devices.resolve(major + ":" + minor).toRealPath(), 0);
     } catch (IOException _) {
-      // The device has no disk, or a container hides it.
+      // The device has no disk, or a container hides the disk.
       return NONE;
     }
   }
@@ -51,7 +52,7 @@ record DiskFacts(String raid, String multipath, String protection) {
     if (depth == MAX_DEPTH) {
       return found;
     }
-    // In the order of names, so that the answer is always the same.
+    // The parts are sorted by name, so that the answer is always the same.
     TreeSet<Path> parts = new TreeSet<>();
     try (DirectoryStream<Path> slaves = Files.newDirectoryStream(disk.resolve("slaves"))) {
       slaves.forEach(parts::add);

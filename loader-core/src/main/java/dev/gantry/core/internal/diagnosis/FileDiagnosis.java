@@ -9,14 +9,16 @@ import java.nio.file.Path;
 
 /// Says how one file would be loaded.
 ///
-/// @param prediction the transport for those of the file's bytes that are not in the page cache, and why it is
-///     not a better one
+/// @param prediction the transport for the file's bytes that are not in the page cache, and why no
+///     better transport is used
 /// @param directAbsence why reads cannot go past the page cache; empty if they can
-/// @param residentBytes how many of the file's bytes are in the page cache; -1 if the kernel does not say
+/// @param residentBytes the number of the file's bytes that are in the page cache; -1 if the
+///     kernel does not say
 public record FileDiagnosis(
     TransferReport.FileReport prediction, String directAbsence, long size, long residentBytes) {
-  /// Opens the file as a load would, and reads no more of it than one block by `gds`: whether cuFile reaches the file
-  /// past the CPU, only a read can say. Reads nothing where such a read may hang.
+  /// Opens the file as a load would, and reads at most one block of the file by `gds`, since only
+  /// a read can show whether cuFile reaches the file past the CPU. The call reads nothing where
+  /// such a read may hang.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device

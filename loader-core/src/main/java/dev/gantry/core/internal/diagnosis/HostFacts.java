@@ -13,7 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// Facts about the ways between disks and GPUs, which the kernel tells in sysfs and procfs.
+/// Facts about transfers between disks and GPUs, from sysfs and procfs.
 ///
 /// @param iommu whether transfers between devices go through the IOMMU
 /// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services
@@ -30,7 +30,7 @@ public record HostFacts(
     boolean udev,
     String kernel,
     State staticBar1) {
-  /// The state of something that slows or prevents transfers between devices.
+  /// The state of a feature that slows or prevents transfers between devices.
   public enum State {
     OFF,
     /// The IOMMU is on, but does not translate the addresses of the host's devices.
@@ -58,7 +58,7 @@ public record HostFacts(
 
   private static final String BRIDGE = "0x0604";
 
-  /// Looks at this machine.
+  /// Examines this machine.
   static HostFacts look() {
     return look(Path.of("/"));
   }
@@ -80,7 +80,7 @@ public record HostFacts(
     return nvidiaFs && isKernelSince(6, 17);
   }
 
-  /// Whether [#mayHang] is true of this machine, without a look at the rest.
+  /// Returns [#mayHang] of a machine without examining its other facts.
   ///
   /// @param root the folder that has `proc`
   static boolean mayHang(Path root) {
@@ -117,7 +117,8 @@ public record HostFacts(
     }
   }
 
-  /// Reads the settings with which the driver was loaded: the module's parameters in sysfs do not keep them.
+  /// Reads the settings with which the driver was loaded from procfs, since the module's
+  /// parameters in sysfs do not keep them.
   private static State staticBar1(Path root) {
     try (Stream<String> settings = Files.lines(root.resolve("proc/driver/nvidia/params"))) {
       return settings.anyMatch(
@@ -171,8 +172,8 @@ public record HostFacts(
     }
     ByteBuffer space = ByteBuffer.wrap(config).order(ByteOrder.LITTLE_ENDIAN);
     int at = EXTENDED_SPACE;
-    // A damaged list of capabilities might lead back, so the loop ends after as many as the space
-    // can hold.
+    // A damaged list of capabilities may have a cycle, so the loop ends after as many capabilities
+    // as the space can hold.
     for (int i = 0; i < SPACE_BYTES / 8 && at >= EXTENDED_SPACE; i++) {
       int header = space.getInt(at);
       if ((header & 0xffff) == ACS) {

@@ -8,8 +8,8 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 
-/// Finds NVIDIA's known issues of cuFile by the versions of kernel and library, and by the disks and file systems at
-/// hand. `docs/gpu-hosts.md` names the document of each.
+/// Finds NVIDIA's known issues of cuFile by the versions of kernel and library, and by the disks
+/// and file systems of the files. `docs/gpu-hosts.md` names the document of each issue.
 final class KnownIssues {
   /// The remedies of these issues.
   static final Set<Remedy> ALL =
@@ -17,7 +17,7 @@ final class KnownIssues {
 
   private static final String CUFILE = "cufile";
 
-  /// The release of libcufile that came with CUDA 13.1, as the library's description ends.
+  /// The end of the library's description if it is the libcufile of CUDA 13.1.
   private static final String OF_CUDA_13_1 = " 1.16";
 
   private static final String FAULTY_NVIDIA_FS = "2.25.6";
@@ -81,8 +81,9 @@ final class KnownIssues {
     }
   }
 
-  /// From Linux 7.2 on, peer-to-peer DMA serves disks that mirror one another. It also takes libcufile 1.19, which is older
-  /// than that kernel.
+  /// Whether peer-to-peer DMA works with a RAID of mirrored disks, which it does from Linux 7.2
+  /// on. It also needs libcufile 1.19, which is not checked, since that release is older than the
+  /// kernel.
   private static boolean servesRaid(HostFacts host, String level) {
     return (level.equals("raid1") || level.equals("raid10")) && host.isKernelSince(7, 2);
   }

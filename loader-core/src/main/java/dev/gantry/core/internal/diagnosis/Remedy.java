@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.function.Function;
 
-/// Says what to do about something that keeps bytes from a better transport. `docs/gpu-hosts.md` has a table of
-/// all remedies.
+/// Says what the user can do if a cause keeps bytes from a better transport. `docs/gpu-hosts.md`
+/// has a table of all remedies.
 public enum Remedy {
   NO_CUDA_DRIVER(
       "Install NVIDIA's driver, and give the container the GPU, for example by `--gpus all`."),
@@ -85,12 +85,12 @@ public enum Remedy {
       "Unload nvidia_fs where the NVMe driver is not patched for it, or install a libcufile other"
           + " than 1.16: reads may fail from the second file on.");
 
-  /// A remedy, and why it is needed.
+  /// A remedy, and the reason why it is needed.
   ///
-  /// @param about what the finding is about: `cuda`, `cufile`, `host`, a device, or a file
+  /// @param about the subject of the finding: `cuda`, `cufile`, `host`, a device, or a file
   public record Finding(Remedy remedy, String about, String reason) {}
 
-  /// A BAR1 window that is smaller does not hold the buffers of a load.
+  /// The size in bytes below which a BAR1 window does not hold the buffers of a load.
   private static final long SMALL_BAR_BYTES = 1L << 30;
 
   /// The file systems that cuFile serves, as the kernel names them.
@@ -114,7 +114,7 @@ public enum Remedy {
     this.sentence = sentence;
   }
 
-  /// Returns what to do, in a sentence.
+  /// Returns the advice to the user, in a sentence.
   public String sentence() {
     return sentence;
   }
@@ -124,7 +124,7 @@ public enum Remedy {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /// Returns the section of the docs that says more.
+  /// Returns the section of the docs that explains the remedy.
   public String section() {
     return KnownIssues.ALL.contains(this)
         ? "docs/gpu-hosts.md#known-issues-of-cufile"
@@ -210,7 +210,7 @@ public enum Remedy {
     }
   }
 
-  /// Finds what to do about a file that cuFile refuses; faults of the machine are found elsewhere.
+  /// Finds the remedies for a file that cuFile refuses; other methods find faults of the machine.
   private static void ofRefusal(String about, String kind, String reason, List<Finding> findings) {
     if (reason.contains("EACCES") || reason.contains("EPERM")) {
       findings.add(new Finding(NO_PERMISSION, about, reason));

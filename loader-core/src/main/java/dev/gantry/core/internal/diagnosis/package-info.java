@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Says what this machine has, which transport a file would use, and what to do about what is missing.
+/// Describes this machine, predicts the transport of a file, and names remedies for missing parts.
 @NullMarked
 package dev.gantry.core.internal.diagnosis;
 

@@ -5,10 +5,11 @@ import dev.gantry.core.Device;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/// A flight recorder event for the copies from or into one buffer. It lasts from the queueing of the first copy
-/// until the thread that uses the buffer again sees the copies done; the device may have been done before.
+/// A flight recorder event for the copies from or into one buffer. It lasts from the queueing of
+/// the first copy until the thread that uses the buffer again sees that the copies are done; the
+/// device may have finished them earlier.
 public final class CopyEvent extends TimedEvent {
-  /// The kinds of memory that are copied from and to.
+  /// The kinds of memory that a copy is from and to.
   public enum Direction {
     TO_DEVICE,
     TO_HOST,
@@ -42,7 +43,8 @@ public final class CopyEvent extends TimedEvent {
     bytes += length;
   }
 
-  /// Ends the event. Writes it if any copies were queued, a recording wants it, and it is long enough.
+  /// Ends the event. Writes the event if any copies were queued, a recording has enabled the
+  /// event, and the event is long enough.
   public void done(Device on) {
     if (direction != null) {
       done(on, direction, bytes, copies);

@@ -8,10 +8,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// Measures a session's reads past the page cache, for each disk: how fast they are, and how many requests at
-/// once they need for that. Thread-safe.
+/// Measures a session's reads past the page cache, for each disk: how fast the reads are, and how
+/// many requests at once the disk needs for that speed. Thread-safe.
 public final class DiskSpeeds {
-  /// The size from which on requests are measured: the calls of smaller ones take more time than their bytes.
+  /// The size from which on requests are measured: in smaller requests the call takes more time
+  /// than the transfer of the bytes.
   public static final long LEAST_BYTES = 256 << 10;
 
   private final Map<Long, Watch> disks = new TreeMap<>();
@@ -30,10 +31,11 @@ public final class DiskSpeeds {
   /// The measurement of one disk, over all reads so far.
   ///
   /// @param name the disk's name, or its device numbers
-  /// @param requests how many requests of [#LEAST_BYTES] or more went past the page cache
-  /// @param bytes how many bytes these brought
-  /// @param busyNanos how long at least one request was under way
-  /// @param requestNanos the sum of the times that each of them took
+  /// @param requests the number of requests of [#LEAST_BYTES] or more that went past the page
+  ///     cache
+  /// @param bytes the number of bytes that these requests read
+  /// @param busyNanos the time during which at least one request was under way
+  /// @param requestNanos the sum of the durations of all requests
   /// @param mostOfOne the highest speed that a single request reached, in bytes a second
   public record Disk(
       String name, long requests, long bytes, long busyNanos, long requestNanos, double mostOfOne) {
@@ -52,14 +54,15 @@ public final class DiskSpeeds {
       return (double) requestNanos / Math.max(1, busyNanos);
     }
 
-    /// Returns how many requests at once would reach the bandwidth: bandwidth × latency / size. The latency is
-    /// that of the fastest request, which waited for the fewest others.
+    /// Returns how many requests at once would reach the bandwidth: bandwidth × latency / size.
+    /// The latency is the latency of the fastest request, which waited for the fewest other
+    /// requests.
     public int depth() {
       return (int) Math.max(1, Math.ceil(bandwidth() / Math.max(1, mostOfOne)));
     }
   }
 
-  /// Says that a request of [#LEAST_BYTES] or more begins.
+  /// Records that a request of [#LEAST_BYTES] or more begins.
   ///
   /// @param device the number of the device that the file is on
   /// @param nanos the time now, by [System#nanoTime]
@@ -72,11 +75,12 @@ public final class DiskSpeeds {
     }
   }
 
-  /// Says that a request ends.
+  /// Records that a request ends.
   ///
   /// @param begun when the request began
   /// @param nanos the time now, by [System#nanoTime]
-  /// @param bytes how many bytes came past the page cache; 0 if they came another way, or not at all
+  /// @param bytes the number of bytes that were read past the page cache; 0 if they were read
+  ///     through it, or the read failed
   public void end(long device, long begun, long nanos, long bytes) {
     synchronized (disks) {
       Watch disk = disks.computeIfAbsent(device, _ -> new Watch());
@@ -111,7 +115,8 @@ public final class DiskSpeeds {
     }
   }
 
-  /// Returns the device's name in sysfs, which knows real disks only, or else its numbers.
+  /// Returns the device's name in sysfs, or its numbers if sysfs does not have it, since sysfs
+  /// lists real disks only.
   private static String name(long device) {
     String numbers = (device >>> Integer.SIZE) + ":" + (int) device;
     Path link = Path.of("/sys/dev/block", numbers);

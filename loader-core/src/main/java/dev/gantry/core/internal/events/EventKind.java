@@ -18,8 +18,8 @@ import jdk.jfr.Timespan;
 import jdk.jfr.ValueDescriptor;
 import org.jspecify.annotations.Nullable;
 
-/// Describes one kind of flight recorder event, as a recording shows it. If a load has thousands of a kind,
-/// only long ones are recorded. Thread-safe.
+/// Describes one kind of flight recorder event, as a recording shows it. If a load has thousands
+/// of events of a kind, only long events are recorded. Thread-safe.
 public final class EventKind {
   /// Extents of files are loaded, from opening the files to the last byte.
   public static final EventKind LOAD =
@@ -146,8 +146,8 @@ public final class EventKind {
   private final boolean onlyLong;
   private final List<Field> fields;
 
-  /// Makes the events. It is null until the first one is made, since a runtime without the module `jdk.jfr`
-  /// cannot load its class.
+  /// The factory of the events. It is null until the first event is made, since a runtime without
+  /// the module `jdk.jfr` cannot load its class.
   private volatile @Nullable EventFactory factory;
 
   /// @param eventName the event's name without its prefix `dev.gantry.`

@@ -3,8 +3,8 @@ package dev.gantry.core.internal.events;
 
 import jdk.jfr.FlightRecorder;
 
-/// Says whether the JDK's flight recorder is used. A runtime made by `jlink` may lack it; the classes of events
-/// are not loaded then.
+/// Says whether the JDK's flight recorder is used. A runtime made by `jlink` may lack the
+/// recorder; then the classes of events are not loaded.
 final class EventRecorder {
   private static final boolean PRESENT = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 

@@ -11,7 +11,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 
-/// Counts what a session does. Thread-safe; threads that count do not wait for each other.
+/// Counts a session's loads, reads, saves and batches. Thread-safe; threads that count do not wait
+/// for each other.
 public final class SessionCounters {
   private final LongAdder loads = new LongAdder();
   private final LongAdder failedLoads = new LongAdder();
@@ -60,7 +61,7 @@ public final class SessionCounters {
     (completed ? saves : failedSaves).increment();
   }
 
-  /// Counts files that got their names.
+  /// Counts files that were given their final names.
   public void addFiles(long count) {
     files.add(count);
   }
@@ -78,7 +79,7 @@ public final class SessionCounters {
     waitedNanos.add(nanos);
   }
 
-  /// Returns what was counted so far.
+  /// Returns the counts so far.
   public Metrics snapshot(Holdings holdings, Metrics.MemoryUse mostUsed) {
     return new Metrics(
         new Metrics.Loads(loads.sum(), failedLoads.sum()),

@@ -28,12 +28,12 @@ public class TimedEvent {
     }
   }
 
-  /// Whether there is an event at all. If there is none, nothing need be counted for it.
+  /// Whether this object has an event. If it has none, callers need not count anything for it.
   public final boolean isUnderWay() {
     return event != null;
   }
 
-  /// Ends the event, and writes it if a recording wants it and it is long enough.
+  /// Ends the event, and writes it if a recording has enabled it and it is long enough.
   ///
   /// @param values the values of the event's fields, in the order of its kind: numbers, flags, or objects that
   ///     become text; null becomes empty text

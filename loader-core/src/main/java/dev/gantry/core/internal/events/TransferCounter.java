@@ -22,7 +22,7 @@ public final class TransferCounter {
   private long unknownBytes;
   private long reads;
 
-  /// @param session also counts everything, over all transfers
+  /// @param session the counters of all transfers of the session, which are increased, too
   public TransferCounter(SessionCounters session) {
     this.session = session;
   }
@@ -50,7 +50,8 @@ public final class TransferCounter {
     session.addFallback();
   }
 
-  /// Counts bytes that a device got from another one, after cuFile had read them once.
+  /// Counts bytes that were copied to a device from another device, after cuFile had read them
+  /// once.
   public synchronized void addPassed(Device to, long length) {
     passed.merge(to, length, Long::sum);
   }
@@ -75,7 +76,7 @@ public final class TransferCounter {
     return Map.copyOf(bytesByTransport);
   }
 
-  /// @return the report, whose devices are those that got bytes from others by [#addPassed]
+  /// @return the report; its devices are the devices that [#addPassed] counted bytes for
   public synchronized TransferReport report(
       int readers, List<TransferReport.FileReport> files, Duration elapsed) {
     return new TransferReport(
