@@ -69,7 +69,8 @@ public record Metrics(
 
   /// @param openFiles files that are open
   /// @param slabs allocations that hold tensors or buffers
-  /// @param hostBytes host memory that is neither pinned nor mapped, including memory kept for the next load
+  /// @param hostBytes host memory that is neither pinned nor mapped, including memory that is kept
+  ///     for the next load
   /// @param mappedBytes files that are mapped, and memory that several processes map
   /// @param pinnedBytes host memory that devices copy from and to, including memory that is kept
   ///     for the next load

@@ -16,7 +16,7 @@ import java.util.List;
 ///
 /// Unless a setting forbids it, libcufile silently copies through the CPU every file that it
 /// cannot reach directly. For [Transport#GDS], this class forbids such copies, and uses the driver
-/// only if the switch took effect: the whole process has one such setting, which is fixed when the
+/// only if the setting took effect: the whole process has one such setting, which is fixed when the
 /// process first opens the driver.
 ///
 /// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on,
