@@ -6,7 +6,7 @@ import dev.gantry.formats.spi.FileBytes;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 
-/// Some bytes of a file as a stream. It reads as few bytes at a time as it is asked for.
+/// An extent of a file as a stream. It does not read ahead.
 public final class ExtentStream extends InputStream {
   private final FileBytes bytes;
   private final Extent extent;

@@ -59,7 +59,7 @@ public record FileList(SequencedMap<String, Long> sizes) {
         : new FileList(new LinkedHashMap<>());
   }
 
-  /// Makes the list of written files, under the names that they will get.
+  /// Makes the list of written files, with the final names that they will get.
   ///
   /// @throws dev.gantry.core.TransferException if a file is missing
   static FileList of(Path work, List<JointFiles.Part> parts) {
@@ -81,9 +81,10 @@ public record FileList(SequencedMap<String, Long> sizes) {
     return text.toString();
   }
 
-  /// Returns the files of a folder that readers are to read. If the folder is one set, these are the set's
-  /// files in order. Else these are all files whose names begin with neither a dot nor an underscore, but
-  /// files named like a named set's only if that set's list names them.
+  /// Returns the files of a folder that a reader must read. If the folder is one set, these are
+  /// the set's files in order. Otherwise these are all files whose names begin with neither a dot
+  /// nor an underscore. A file that is named like a file of a named set counts only if that set's
+  /// list names it.
   ///
   /// @throws MalformedFileException if a list is not one that Gantry wrote, or a named file is missing or
   ///     of another size; of kind `no-list` if the folder has files of a set and no list
@@ -172,7 +173,8 @@ public record FileList(SequencedMap<String, Long> sizes) {
     });
   }
 
-  /// The name of the list that a file's set would have, by the file's name.
+  /// Returns the name of the list that a file's set has, derived from the file's name; empty if
+  /// the name does not have the form of a set's file.
   private static Optional<String> listFor(String name) {
     Matcher numbered = NUMBERED.matcher(name);
     if (numbered.matches()) {

@@ -12,12 +12,12 @@ import java.util.Optional;
 
 /// A folder of any store that can list files.
 ///
-/// @param session lists the folder and opens its files by its stores
+/// @param session the session whose stores list the folder and open its files
 /// @param location the folder's location
 /// @param files the files directly in the folder, ordered by name
 public record Folder(GantrySession session, Location location, List<Location> files) {
-  /// Lists the folder if the location's form says that it is one: a local directory, or a remote name that
-  /// is empty or ends in a slash. Else returns empty.
+  /// Lists the folder if the location's form says that it is one: a local directory, or a remote
+  /// name that is empty or ends in a slash. Otherwise returns empty.
   ///
   /// @throws TransferException if the folder cannot be listed
   public static Optional<Folder> at(GantrySession session, Location location) {

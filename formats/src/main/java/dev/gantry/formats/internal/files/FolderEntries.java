@@ -18,7 +18,7 @@ import java.util.Objects;
 public final class FolderEntries {
   private FolderEntries() {}
 
-  /// Lists a folder's entries in no particular order; none if the folder is gone.
+  /// Lists a folder's entries in no particular order; an empty list if the folder does not exist.
   ///
   /// @throws TransferException if the folder cannot be read
   public static List<Path> of(Path folder) {

@@ -21,9 +21,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A file lock that lets one writer of all processes write into a folder: two writers would take each
-/// other's unfinished work for a crash's leftovers. The kernel releases it when the process ends, however
-/// it ends. The lock's file may stay, which means nothing.
+/// A file lock that lets only one writer of all processes write into a folder, since two writers
+/// would remove each other's unfinished work as leftovers of a crash. The kernel releases the
+/// lock when the process ends, however it ends. The lock's file may stay; a file alone is no
+/// lock.
 public final class FolderLock implements AutoCloseable {
   public static final String FILE_NAME = ".gantry.lock";
 
@@ -37,7 +38,7 @@ public final class FolderLock implements AutoCloseable {
   private final Key key;
   private final Path file;
 
-  /// Empty until the lock is held.
+  /// The channel that holds the lock; empty before the lock is held.
   private Optional<FileChannel> channel = Optional.empty();
 
   private FolderLock(Key key, Path file) {
@@ -45,7 +46,7 @@ public final class FolderLock implements AutoCloseable {
     this.file = file;
   }
 
-  /// The lock's file; that it exists does not mean that anyone holds the lock.
+  /// The lock's file. It may exist although nobody holds the lock.
   public static Path file(Path folder) {
     return folder.resolve(FILE_NAME);
   }
@@ -82,8 +83,8 @@ public final class FolderLock implements AutoCloseable {
     }
   }
 
-  /// Locks the file. Returns empty if its last holder removed it meanwhile: then the locked file is no
-  /// longer the one that others find.
+  /// Locks the file. Returns empty if the last holder of the lock removed the file meanwhile,
+  /// since other processes no longer find the locked file then.
   private static Optional<FileChannel> lock(Path file, Supplier<MisuseException> refusal)
       throws IOException {
     makeFile(file);
@@ -133,7 +134,7 @@ public final class FolderLock implements AutoCloseable {
       @Nullable FileLock lock = channel.tryLock();
       return lock != null;
     } catch (OverlappingFileLockException _) {
-      // Classes of another class loader in this process hold the lock.
+      // This class, loaded by another class loader of this process, holds the lock.
       return false;
     }
   }

@@ -44,17 +44,18 @@ import java.util.stream.Stream;
 ///   are removed, and then the new ones are moved. Before the last one is there, readers by the
 ///   list find a file missing; no reader finds files of two sets.
 ///
-/// The next writer of a named set moves the files that a crash has left unmoved, if their list is in its place.
+/// If a crash comes after the list of a named set was replaced, the next writer of the set moves
+/// the files that were not moved yet.
 ///
-/// The next writer of the set removes what else a crash leaves: unfinished work, and files that only an
-/// unfinished or a replaced list names. Files that no such list names are never touched, unless they have a
-/// name that the user chose for the new ones. Not thread-safe.
+/// The next writer of the set also removes the other leftovers of a crash: unfinished work, and
+/// files that only an unfinished or a replaced list names. Files that no such list names are
+/// never touched, unless they have a name that the user chose for the new ones. Not thread-safe.
 public final class JointFiles implements AutoCloseable {
   /// The name of a folder's list. Other programs that read such folders ignore names that begin with an
   /// underscore.
   public static final String LIST = "_gantry-files";
 
-  /// Begins the name of the list of a named set; the set's name follows.
+  /// The start of the name of a named set's list; the set's name follows.
   static final String NAMED_LIST = LIST + "-";
 
   private static final String REPLACED = "replaced";
@@ -83,7 +84,8 @@ public final class JointFiles implements AutoCloseable {
   /// Whether this set replaces an older one.
   private final boolean replaces;
 
-  /// The files that this has moved into the folder, in this order, if it replaces no set.
+  /// The files that this has moved into the folder, in the order of the moves, if it replaces no
+  /// set.
   private final List<Path> added = new ArrayList<>();
 
   private boolean listed;
@@ -142,8 +144,9 @@ public final class JointFiles implements AutoCloseable {
 
   /// Begins a set of unique names, which is all of its folder.
   ///
-  /// @param mayReplace whether finishing this set may replace one that is there
-  /// @throws MisuseException if there is one that may not be replaced, or another writer is at work
+  /// @param mayReplace whether finishing this set may replace an existing set
+  /// @throws MisuseException if there is a set that may not be replaced, or another writer is at
+  ///     work
   /// @throws dev.gantry.core.TransferException if the folder cannot be made, read or cleared
   public static JointFiles begin(GantrySession session, Path folder, boolean mayReplace) {
     return begin(session, folder, LIST, file -> FileList.read(session, file).sizes(), mayReplace);
@@ -152,7 +155,8 @@ public final class JointFiles implements AutoCloseable {
   /// Begins a set as [#begin(GantrySession, Path, boolean)] does, with the format's own index as the list.
   ///
   /// @param list the index's file name
-  /// @param sizes reads the sizes of the files that such an index names; of none if the index is missing
+  /// @param sizes reads the sizes of the files that such an index names; an empty map if the
+  ///     index is missing
   public static JointFiles begin(
       GantrySession session,
       Path folder,
@@ -177,7 +181,7 @@ public final class JointFiles implements AutoCloseable {
       throw new MisuseException(
           "a set's name must not begin with a dot and have no line break: " + name);
     }
-    // The hidden name is no longer than the files' names, so the file system takes it.
+    // The hidden name is no longer than the files' names, so the file system accepts it.
     String hidden = ".gantry-" + name;
     OutputFolder output =
         OutputFolder.take(session.folders(), folder, hidden + ".lock", "writer of " + name);
@@ -213,8 +217,9 @@ public final class JointFiles implements AutoCloseable {
         () -> output.takeBack(() -> {}));
   }
 
-  /// Moves a named set's files to their places after a crash, if the set's list has its place. If the list is an older
-  /// one of the same sizes, the new set replaces that one now.
+  /// Completes the moves of a named set's files after a crash, if the set's list is in its place.
+  /// If the list in its place belongs to an older set whose files have the same sizes, this
+  /// replaces the older set with the new one.
   private void moveRest() {
     Path moves = work.resolve(MOVES);
     if (named && isFile(moves)) {
@@ -358,7 +363,8 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  /// Clears the unfinished work, and again while another process that is ending adds to it.
+  /// Clears the unfinished work, and repeats this while another process that is about to end adds
+  /// files to it.
   private void clearAll() {
     clear();
     for (int i = 0; i < MAX_TRIES && Files.isDirectory(work); i++) {
@@ -370,7 +376,7 @@ public final class JointFiles implements AutoCloseable {
     String name = String.valueOf(list.getFileName());
     Path moves = work.resolve(MOVES);
     if (isFile(moves)) {
-      // This goes first, since files are moved by it as long as it is there.
+      // The list of moves is removed first, since a next writer would move files by it.
       folders.removeFile(moves);
       folders.sync(work);
     }

@@ -23,7 +23,8 @@ public final class KnownFiles {
     known.put(file, identity);
   }
 
-  /// Compares an opened file's identity with the one before; the first identity of a file is kept.
+  /// Compares an opened file's identity with the known one. If no identity of the file is known,
+  /// this one is kept.
   ///
   /// @throws MalformedFileException of kind `changed-meanwhile` if the identity differs
   public void check(Location file, Object opened) {

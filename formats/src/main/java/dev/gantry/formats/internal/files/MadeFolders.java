@@ -11,9 +11,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 
-/// Makes a folder and its missing parents, and can remove those that it made. Not thread-safe.
+/// Makes a folder and its missing parents, and can remove the folders that it made. Not
+/// thread-safe.
 public final class MadeFolders {
-  /// Errors that mean that this user may not synchronise a folder, rather than that the disk failed.
+  /// The errors of `fsync` that mean that this user may not synchronise a folder; all other
+  /// errors mean that the disk failed.
   private static final Set<String> NOT_OURS = Set.of("EACCES", "EPERM", "EINVAL");
 
   private final Folders folders;
@@ -25,7 +27,8 @@ public final class MadeFolders {
     this.folders = folders;
   }
 
-  /// Makes a folder and its parents where they are missing. A failure leaves none that this made.
+  /// Makes a folder and its missing parents. After a failure, none of the folders that this made
+  /// is left.
   ///
   /// @throws MisuseException if a file has the folder's name
   /// @throws TransferException if a folder cannot be made
@@ -69,8 +72,8 @@ public final class MadeFolders {
     }
   }
 
-  /// Synchronises a folder's parent, also where the folder existed: an earlier crash may have come before
-  /// its entry was on the disk.
+  /// Synchronises the last folder's parent, even if the folder existed: after an earlier crash,
+  /// the folder's entry may not be on the disk yet.
   private void makeLast(Path parent) {
     try {
       folders.sync(parent);
@@ -81,7 +84,7 @@ public final class MadeFolders {
     }
   }
 
-  /// Removes the folders that this made, as far as they are empty.
+  /// Removes those folders that this made and that are empty.
   public void takeBack() {
     for (Path folder : made.reversed()) {
       if (FolderEntries.of(folder).isEmpty()) {

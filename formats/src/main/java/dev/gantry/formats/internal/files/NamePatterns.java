@@ -15,10 +15,10 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// Names that stand for several files, as shells write them: `train-{000..127}.tar`, `{train,extra}.tar`,
-/// `part-*.tar`.
+/// Expands names that stand for several files, in the shell's syntax: `train-{000..127}.tar`,
+/// `{train,extra}.tar`, `part-*.tar`.
 public final class NamePatterns {
-  /// The ending of an index's name, which is that of its file before it.
+  /// The suffix of an index's name; the indexed file's name comes before it.
   public static final String INDEX_SUFFIX = ".gantry-index";
 
   /// The most files that one name may stand for.
@@ -32,13 +32,13 @@ public final class NamePatterns {
   private NamePatterns() {}
 
   /// Returns the files that names stand for, in order: those of braces in the order in which they
-  /// are written, and those of `*` and `?` in the last part of a path, ordered by name. A local
-  /// file or folder of just this name is that file or folder. Names that begin with `.` or `_`,
-  /// and the names of indexes, match no `*` or `?` at the beginning; in a URL of the web, `?`
-  /// begins the query.
+  /// are written, and those of `*` and `?` in the last part of a path, ordered by name. If a
+  /// local file or folder has exactly this name, the name stands for it alone. Names that begin
+  /// with `.` or `_`, and the names of indexes, match no `*` or `?` at the beginning; in a URL of
+  /// the web, `?` begins the query.
   ///
   /// @param folders whether patterns stand for local folders, too
-  /// @param option that names the files, for errors
+  /// @param option the option that gives the names, for errors
   /// @throws MisuseException if no file has such a name, or a store cannot list files
   public static List<Location> expand(
       GantrySession session, String option, List<String> names, boolean folders) {
@@ -70,7 +70,7 @@ public final class NamePatterns {
     return files;
   }
 
-  /// Adds all names, each with one alternative of every pair of braces.
+  /// Adds all names that result from choosing one alternative of every pair of braces.
   private static void addBraces(String option, String name, List<String> names) {
     int open = name.indexOf('{');
     int close = open < 0 ? -1 : name.indexOf('}', open);

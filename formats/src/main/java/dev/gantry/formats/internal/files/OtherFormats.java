@@ -52,7 +52,7 @@ public final class OtherFormats {
   private static final String TAR_MAGIC = "ustar";
   private static final int TAR_MAGIC_AT = 257;
 
-  /// How many of a file's first bytes suffice.
+  /// How many of a file's first bytes suffice to recognise its format.
   public static final int START_BYTES = TAR_MAGIC_AT + TAR_MAGIC.length();
 
   private OtherFormats() {}
@@ -78,7 +78,7 @@ public final class OtherFormats {
         .findFirst();
   }
 
-  /// Whether the file begins with a record's length and the checksum of it.
+  /// Whether the file begins with a record's length and the right checksum of the length.
   private static boolean isTfRecord(ByteBuffer bytes) {
     MemorySegment start = MemorySegment.ofBuffer(bytes);
     return start.byteSize() >= Long.BYTES + Integer.BYTES
@@ -91,14 +91,14 @@ public final class OtherFormats {
     return describe(start).map("; the file is "::concat).orElse("");
   }
 
-  /// Refuses an empty file, such as a download that failed leaves.
+  /// Refuses an empty file, such as a failed download leaves.
   public static void refuseEmpty(FileBytes file) {
     if (file.length() == 0) {
       throw new MalformedFileException(file.file(), 0, "empty-file", "the file is empty");
     }
   }
 
-  /// Refuses a file that is empty, or begins as another known format does.
+  /// Refuses a file that is empty, or begins as a file of another known format does.
   ///
   /// @param wanted the format that was expected
   public static void refuse(FileBytes file, String wanted) {

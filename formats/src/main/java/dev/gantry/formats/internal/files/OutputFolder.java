@@ -7,7 +7,7 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Path;
 
-/// A folder that one writer of all processes holds by a lock until it is done. Not thread-safe.
+/// A folder that one writer of all processes holds by a lock while it writes. Not thread-safe.
 public final class OutputFolder {
   private final MadeFolders made;
   private final FolderLock lock;
@@ -17,7 +17,7 @@ public final class OutputFolder {
     this.lock = lock;
   }
 
-  /// Makes the folder and its parents where they are missing, and takes the folder's lock.
+  /// Makes the folder and its missing parents, and takes the folder's lock.
   ///
   /// @param writer what errors call a writer of such a folder
   /// @throws MisuseException if another writer holds the folder, or a file has the folder's name
@@ -41,8 +41,9 @@ public final class OutputFolder {
     lock.remove();
   }
 
-  /// Runs `removal`, which removes the writer's files. Then, also if it fails, lets other writers take the
-  /// folder, and removes the empty folders that were made for this writer.
+  /// Runs `removal`, which removes the writer's files. Afterwards, even if `removal` fails, this
+  /// lets other writers take the folder, and removes the empty folders that were made for this
+  /// writer.
   public void takeBack(Runnable removal) {
     try {
       removal.run();

@@ -7,38 +7,38 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 
-/// Reads values in their order, little endian, through one small buffer. Subclasses say what a fault of their format
-/// is. Not thread-safe.
+/// Reads little-endian values in order, through one small buffer. Subclasses make the errors of
+/// their format. Not thread-safe.
 public abstract class SequentialInput implements AutoCloseable {
   private final InputStream stream;
   private final long length;
 
-  /// The bytes that were read from the stream last, and how many of them were taken.
+  /// The bytes that were read from the stream last.
   private final byte[] window = new byte[8 << 10];
 
   private int windowBytes;
   private int windowTaken;
 
-  /// How many bytes lie before the window.
+  /// How many of the stream's bytes come before the window.
   private long before;
 
-  /// @param length how many bytes the stream should have; no more are read
+  /// @param length how many bytes the stream should have; no byte after these is read
   protected SequentialInput(InputStream stream, long length) {
     this.stream = stream;
     this.length = length;
   }
 
-  /// Returns the fault of an input that ends within a value.
+  /// Returns the error for an input that ends within a value.
   ///
-  /// @param count the size of the value in bytes, without its sign
+  /// @param count the size of the value in bytes, as an unsigned number
   protected abstract MalformedFileException pastEnd(long count);
 
-  /// Returns the fault of bytes that the stream cannot read.
+  /// Returns the error for bytes that the stream cannot read.
   protected RuntimeException damaged(IOException cause) {
     return new UncheckedIOException(cause);
   }
 
-  /// How many bytes were read or passed over.
+  /// How many bytes were read or skipped.
   protected final long taken() {
     return before + windowTaken;
   }
@@ -48,13 +48,13 @@ public abstract class SequentialInput implements AutoCloseable {
     return length - taken();
   }
 
-  /// Reads a byte, without its sign.
+  /// Reads a byte as an unsigned number.
   public final int read() {
     requireWindow();
     return Byte.toUnsignedInt(window[windowTaken++]);
   }
 
-  /// Reads on if all bytes of the window were taken.
+  /// Reads the next window if all bytes of this one were taken.
   private void requireWindow() {
     if (windowTaken < windowBytes) {
       return;
@@ -72,7 +72,8 @@ public abstract class SequentialInput implements AutoCloseable {
     }
   }
 
-  /// Reads a number of at most eight bytes, without its sign if it has fewer than eight.
+  /// Reads a number of at most eight bytes. The number is unsigned if it has fewer than eight
+  /// bytes.
   public final long number(int bytes) {
     requireRemaining(bytes);
     long value = 0;
@@ -82,7 +83,8 @@ public abstract class SequentialInput implements AutoCloseable {
     return value;
   }
 
-  /// Reads bytes of a number that the file gives. Memory is taken only if the input should have as many.
+  /// Reads `count` bytes, where the count comes from the file. Memory is allocated only if the
+  /// input should have as many bytes left.
   public final byte[] bytes(long count) {
     requireRemaining(count);
     byte[] bytes = new byte[Math.toIntExact(count)];
@@ -96,7 +98,7 @@ public abstract class SequentialInput implements AutoCloseable {
     return bytes;
   }
 
-  /// Passes over bytes.
+  /// Skips bytes.
   public final void skip(long count) {
     requireRemaining(count);
     long here = Math.min(count, windowBytes - windowTaken);

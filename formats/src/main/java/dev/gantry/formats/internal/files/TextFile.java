@@ -9,14 +9,15 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
-/// Reads small files of text.
+/// Reads small text files.
 public final class TextFile {
   private TextFile() {}
 
   /// Reads a whole file of UTF-8.
   ///
   /// @param most the most bytes that the file may have
-  /// @throws MalformedFileException of kind `too-large` if it has more, or `invalid-utf8`
+  /// @throws MalformedFileException of kind `too-large` if the file has more bytes, or
+  ///     `invalid-utf8`
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static String read(GantrySession session, Location file, long most) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
@@ -31,7 +32,8 @@ public final class TextFile {
     }
   }
 
-  /// Reads a file that may be somebody else's: an empty text if it is too large or no UTF-8.
+  /// Reads a file that may belong to another program; the result is an empty text if the file is
+  /// too large or no UTF-8.
   ///
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static String readIfText(GantrySession session, Location file, long most) {

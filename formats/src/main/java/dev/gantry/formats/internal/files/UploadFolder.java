@@ -63,7 +63,7 @@ public final class UploadFolder implements AutoCloseable {
     }
   }
 
-  /// Removes the folders of killed processes, as far as they can be removed.
+  /// Removes the folders of killed processes; a folder that cannot be removed stays.
   private void removeLeftovers() {
     try {
       for (Path folder : FolderEntries.of(path.resolveSibling(""))) {

@@ -19,7 +19,8 @@ public final class ValueFiles implements AutoCloseable {
   /// The most files that stay open.
   private static final int MAX_OPEN = 256;
 
-  /// The least memory for the values of a read, so that short ones share it.
+  /// The smallest memory for a read's values, in bytes, so that all reads of short values ask for
+  /// the same size.
   private static final long LEAST_BYTES = 64 << 10;
 
   private final GantrySession session;
@@ -29,7 +30,7 @@ public final class ValueFiles implements AutoCloseable {
   private final AtomicInteger kept = new AtomicInteger();
 
   /// @param data the data files, in order
-  /// @param known compares the files with those that were indexed
+  /// @param known compares the identities of the files with those of the indexed files
   public ValueFiles(GantrySession session, List<Location> data, KnownFiles known) {
     this.session = session;
     this.data = List.copyOf(data);
@@ -37,7 +38,7 @@ public final class ValueFiles implements AutoCloseable {
     this.open = new AtomicReferenceArray<>(data.size());
   }
 
-  /// Takes one value after the other.
+  /// Receives one value after the other.
   @FunctionalInterface
   public interface Sink {
     /// @param number the value's number among those that are read
@@ -47,7 +48,7 @@ public final class ValueFiles implements AutoCloseable {
 
   /// Reads values of one data file.
   ///
-  /// @param places where they lie in the file
+  /// @param places the extents of the values in the file
   public void read(int file, List<Extent> places, Sink sink) {
     long most = places.stream().mapToLong(Extent::length).max().orElse(0);
     HostSlab memory = HostSlab.allocate(Math.max(LEAST_BYTES, most));
@@ -69,7 +70,7 @@ public final class ValueFiles implements AutoCloseable {
     }
   }
 
-  /// The open file. Whoever gets one that is not kept closes it.
+  /// Returns the open file. If the file is not kept in [#open], the caller must close it.
   private SourceFile file(int number) {
     SourceFile there = open.get(number);
     if (there != null) {
