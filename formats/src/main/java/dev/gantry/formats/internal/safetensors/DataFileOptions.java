@@ -12,7 +12,7 @@ import dev.gantry.formats.internal.json.JsonWriter;
 /// @param fileBytes the most bytes of tensors in one file; a larger tensor has a file to itself
 /// @param indexOfOne whether to write an index also for a single data file
 public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
-  /// The default of Hugging Face's writers.
+  /// The default file size of Hugging Face's writers.
   private static final long DEFAULT_FILE_BYTES = 5_000_000_000L;
 
   /// @throws MisuseException if the stem cannot begin a file's name, or `fileBytes` is not positive

@@ -33,7 +33,7 @@ public record DataFiles(
     String format, String stem, String suffix, Function<FileBytes, WeightsCatalogue> reader) {
   private static final String JSON = ".index.json";
 
-  /// The end of the names of indexes.
+  /// The suffix of the names of indexes.
   public String indexSuffix() {
     return suffix + JSON;
   }
@@ -58,8 +58,8 @@ public record DataFiles(
     }
   }
 
-  /// Opens the usual file of a folder; else its index; else all data files together, of which none may be
-  /// missing.
+  /// Opens the usual file of a folder if it exists; otherwise the folder's index if there is one;
+  /// otherwise all data files together, none of which may be missing.
   ///
   /// @throws MalformedFileException of kind `no-weights`, `missing-data-files` or `several-indexes`, or if
   ///     index and data files contradict each other
@@ -137,7 +137,8 @@ public record DataFiles(
     return joined(files, tensors);
   }
 
-  /// Makes the catalogue of the tensors that the index names, each from its data file there.
+  /// Makes the catalogue of the tensors that the index names, each from the data file that the
+  /// index gives.
   private WeightsCatalogue openIndex(Session session, SafetensorsIndex index) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     Map<String, Location> elsewhere = new HashMap<>();
@@ -159,7 +160,7 @@ public record DataFiles(
     return joined(catalogues, tensors);
   }
 
-  /// @param tensors those of the files' tensors that the weights have
+  /// @param tensors the tensors of the files that belong to the weights
   private WeightsCatalogue joined(
       List<WeightsCatalogue> files, SequencedMap<String, StoredTensor> tensors) {
     SequencedMap<String, String> metadata = new LinkedHashMap<>();

@@ -126,8 +126,8 @@ final class HeaderParser {
     }
   }
 
-  /// Checks the rule of the data section: each byte from the end of the header to the end of the file
-  /// belongs to exactly one tensor.
+  /// Places the tensors in the file, and checks that each byte from the end of the header to the
+  /// end of the file belongs to exactly one tensor.
   private SequencedMap<String, StoredTensor> place(long dataStart) {
     List<TensorEntryParser.Entry> inFile = new ArrayList<>(entries.values());
     inFile.sort(TensorEntryParser.Entry::compareInFile);

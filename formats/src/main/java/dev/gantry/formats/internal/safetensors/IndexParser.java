@@ -93,7 +93,8 @@ final class IndexParser {
         "tensor '" + tensor + "' is in '" + first + "' and in '" + second + "'");
   }
 
-  /// Reads a name that can only mean a file beside the index.
+  /// Reads a data file's name, and refuses a name that could mean a file outside the index's
+  /// folder.
   private String dataFile(String name, String tensor) {
     String known = dataFiles.get(name);
     if (known != null) {

@@ -22,12 +22,12 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// Tensors laid out as the safetensors files that are to hold them. The same tensors and options
-/// always give the same bytes. Nothing is written before [#write]. Immutable and safe for use by
-/// several threads.
+/// The layout of safetensors files to be written, with their tensors. The same tensors and
+/// options always give the same bytes. Nothing is written before [#write]. Immutable and safe for
+/// use by several threads.
 ///
-/// When they are written, [WeightsCatalogue] gives the tensors and notes back,
-/// and so does the reference implementation.
+/// After the write, a [WeightsCatalogue] of the files has the same tensors and notes, and so does
+/// the reference implementation.
 public final class NewSafetensors {
   private final Path target;
   private final boolean oneFile;
@@ -142,7 +142,7 @@ public final class NewSafetensors {
     return dataFiles;
   }
 
-  /// The `*.safetensors.index.json`, if there is to be one.
+  /// The `*.safetensors.index.json`, if an index is to be written.
   public Optional<NewFile> index() {
     return index;
   }
@@ -161,9 +161,9 @@ public final class NewSafetensors {
 
   /// Writes all files, and returns when they are on the disk under their names.
   ///
-  /// A single file replaces another one of its name, as [GantrySession#write] does. It is refused in a
-  /// folder with an index: readers of that folder follow the index, and would miss the file or find other
-  /// tensors in it.
+  /// A single file replaces an existing file of its name, as [GantrySession#write] does. A folder
+  /// with an index is refused for a single file, since readers of that folder follow the index,
+  /// and would miss the file or find other tensors in it.
   ///
   /// The folder and its parents are made where they are missing. A folder that gets several files must hold
   /// no safetensors files and no index yet, since several files cannot be replaced so that no crash mixes

@@ -32,7 +32,7 @@ public record SafetensorsHeader(
   /// names.
   public static final int MAX_TENSORS = 1_000_000;
 
-  /// The most notes in one file: more than any writer makes, and as many as fit a small heap.
+  /// The most notes in one file. No writer makes as many, and a small heap can hold them.
   public static final int MAX_NOTES = JsonReader.MAX_NOTES;
 
   /// The most dimensions of a tensor.
@@ -42,7 +42,7 @@ public record SafetensorsHeader(
   static final String METADATA = "__metadata__";
 
   public SafetensorsHeader {
-    // The map is not copied, since the parser that made it is done with it.
+    // The maps are not copied, since the parser that made them does not use them any more.
     tensors = Collections.unmodifiableSequencedMap(tensors);
     metadata = Collections.unmodifiableSequencedMap(metadata);
   }

@@ -19,7 +19,7 @@ public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weight
   /// The longest index, in bytes; a header has the same bound.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
-  /// The data file in which the index says a tensor is.
+  /// The data file that the index gives for a tensor.
   ///
   /// @param dataFile the name of a file in the folder of the index, never a path that leads elsewhere
   /// @param offset the entry's offset in the index, in bytes

@@ -23,11 +23,12 @@ public final class SafetensorsOpener {
 
   /// Opens a safetensors file, an index (a name that ends in `.json`), or a folder.
   ///
-  /// In a folder, `model.safetensors` alone is opened if it exists: the library that writes the hub's files
-  /// reads it first, and leaves an old index beside it. Else the index is opened:
-  /// `model.safetensors.index.json`, or the only `*.safetensors.index.json`. In a folder with neither, all
-  /// `*.safetensors` are opened together; if their names tell how many files there are, none may be
-  /// missing. With an index, only the tensors that it names are in the catalogue.
+  /// In a folder, `model.safetensors` alone is opened if it exists: the library that writes the
+  /// hub's files reads it first, and leaves an old index beside it. Otherwise the index is
+  /// opened: `model.safetensors.index.json`, or the only `*.safetensors.index.json`. In a folder
+  /// with neither, all `*.safetensors` are opened together; if their names tell how many files
+  /// there are, none may be missing. With an index, only the tensors that it names are in the
+  /// catalogue.
   ///
   /// @throws MalformedFileException if a header or the index breaks a rule, or if headers and index
   ///     contradict each other: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a

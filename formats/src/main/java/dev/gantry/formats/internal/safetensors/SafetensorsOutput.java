@@ -33,7 +33,7 @@ record SafetensorsOutput(GantrySession session, List<NewFile> files, WriteOption
         made::takeBack);
   }
 
-  /// Writes the only safetensors files of a folder.
+  /// Writes files into a folder that has no other safetensors files.
   WriteReport writeInto(Path folder) {
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of weights");
     Cleanup.orUndo(() -> requireEmpty(folder), () -> output.takeBack(() -> {}));
@@ -67,15 +67,15 @@ record SafetensorsOutput(GantrySession session, List<NewFile> files, WriteOption
         });
   }
 
-  /// Requires that a file's name is free, also of folders and links.
+  /// Requires that no file, folder or link has a new file's name.
   private static void requireFree(NewFile file) {
     if (Files.exists(file.file(), LinkOption.NOFOLLOW_LINKS)) {
       throw new MisuseException(file.file() + " is there, but no file; name another place");
     }
   }
 
-  /// Removes the files after a failure; none of these names was taken before. The index is removed last,
-  /// since it came first.
+  /// Removes the files after a failure; before the write, nothing had these names. The index is
+  /// removed last, since it was written first.
   private void removeFiles() {
     files.reversed().forEach(file -> session.folders().removeFile(file.file()));
   }

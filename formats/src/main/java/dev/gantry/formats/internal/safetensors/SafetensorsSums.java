@@ -48,16 +48,16 @@ public final class SafetensorsSums {
     return file.resolveSibling(file.getFileName() + SUFFIX);
   }
 
-  /// Whether a file's name is that of a file of checksums.
+  /// Whether a file's name is the name of a checksum file.
   public static boolean isSums(String name) {
     return name.endsWith(SUFFIX);
   }
 
-  /// Reads a file once, and writes its checksums beside it. Older ones are replaced.
+  /// Reads a file once, and writes its checksums beside it. They replace older checksums.
   ///
   /// @return how many tensors the file has
   /// @throws MisuseException if another file has the checksum file's name
-  /// @throws MalformedFileException if the file is no safetensors, or changed meanwhile
+  /// @throws MalformedFileException if the file is not a safetensors file, or changed meanwhile
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written
   public static int build(GantrySession session, Path file) {
     Path target = sumsFile(file);
@@ -102,7 +102,7 @@ public final class SafetensorsSums {
     return Crc32c.of(MemorySegment.ofArray(text.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /// Whether each data file of some weights has a file of checksums beside it.
+  /// Whether each data file of the weights has a checksum file beside it.
   public static boolean areThere(WeightsCatalogue weights) {
     return weights.format().equals(SafetensorsFormat.NAME)
         && weights.files().stream()

@@ -18,9 +18,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Uploads new weights to another store. Each file is made in a temporary folder of this machine, uploaded
-/// and removed, so the disk needs room for the largest file only. Data files go first and the index last.
-/// May be used once.
+/// Uploads new weights to another store. Each file is made in a temporary folder of this machine,
+/// uploaded and removed, so the disk needs space only for the largest file. Data files are
+/// uploaded first and the index last. May be used once.
 public final class SafetensorsUpload {
   private final GantrySession session;
   private final Location.Remote target;
@@ -34,7 +34,8 @@ public final class SafetensorsUpload {
 
   /// @param target a file, or a folder without data files and index, except those that a killed upload has
   ///     left
-  /// @throws MisuseException if the store takes no files, or the weights would be mixed up with others
+  /// @throws MisuseException if the store takes no files, or the weights would be mixed up with
+  ///     other weights
   /// @throws TransferException if the store does not answer
   public SafetensorsUpload(GantrySession session, Location.Remote target, boolean oneFile) {
     this.session = session;
@@ -65,8 +66,8 @@ public final class SafetensorsUpload {
   /// An object that was uploaded.
   public record Uploaded(Location file, long bytes) {}
 
-  /// Uploads all files. If one fails, those before it are removed, as long as the store answers. A
-  /// single file takes the place of another of its name.
+  /// Uploads all files. If an upload fails, the files before it are removed, if the store still
+  /// answers. A single file replaces an existing file of its name.
   ///
   /// @param made the weights, laid out to be written into `folder`
   /// @throws TransferException if a file cannot be written or uploaded
@@ -117,8 +118,8 @@ public final class SafetensorsUpload {
 
   /// Removes the uploaded files after a failure. A single file stays, since it is complete.
   private void takeBack(Throwable failure) {
-    // The interruption is cleared meanwhile, since a store sends no request on an interrupted
-    // thread.
+    // The thread's interruption is cleared during the removal, since a store sends no request on
+    // an interrupted thread.
     boolean interrupted = Thread.interrupted();
     try {
       if (!oneFile) {

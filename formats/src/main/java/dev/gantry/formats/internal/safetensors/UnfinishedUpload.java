@@ -23,9 +23,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The file `gantry-upload` in a folder of another store. It names the files of an upload for as long as
-/// the upload runs, so it tells which files a killed upload has left. The upload that began last owns the
-/// folder: an earlier one reads that before its next file, and fails.
+/// The file `gantry-upload` in a folder of another store. It names the files of an upload while
+/// the upload runs, so it shows which files a killed upload has left. The upload that began last
+/// owns the folder: an earlier upload reads this file before each of its files, and fails.
 final class UnfinishedUpload {
   private static final String NAME = "gantry-upload";
   private static final int MAX_BYTES = 10 << 20;
@@ -58,7 +58,7 @@ final class UnfinishedUpload {
         sizes.put(parts.group(2), Long.parseLong(parts.group(1)));
       }
     }
-    // Also ends multipart uploads of which the store has some parts, but no file yet.
+    // This also ends multipart uploads of which the store has some parts, but no file yet.
     store.endUploads(folder, sizes::containsKey);
     return file -> Long.valueOf(file.size()).equals(sizes.get(file.name()));
   }
