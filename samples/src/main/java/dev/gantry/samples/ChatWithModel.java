@@ -10,10 +10,10 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 
-/// Talks with a model: each text is answered with those before it.
+/// Chats with a model. Each answer takes the earlier texts into account.
 ///
-/// `FOLDER` is as the hub has it: `config.json`, safetensors, `tokenizer.json` and a chat template; or its name
-/// there, `hf://OWNER/NAME`.
+/// `FOLDER` has the hub's files: `config.json`, safetensors, `tokenizer.json` and a chat template.
+/// It may also be a name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ChatWithModel.java FOLDER TEXT …

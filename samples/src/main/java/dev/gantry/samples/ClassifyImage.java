@@ -18,10 +18,11 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Locale;
 
-/// Says what an image shows, with a ViT or a ResNet and DJL's own translator.
+/// Classifies an image with a ViT or a ResNet and DJL's own translator.
 ///
-/// `FOLDER` is as the hub has it, with `config.json` and safetensors, or its name there, `hf://OWNER/NAME`. The mean and deviation of the
-/// pixels are those of `google/vit-base-patch16-224`; a model's `preprocessor_config.json` says its own.
+/// `FOLDER` has the hub's files, with `config.json` and safetensors, or is a name on the hub,
+/// `hf://OWNER/NAME`. The mean and deviation of the pixels are those of
+/// `google/vit-base-patch16-224`; another model's are in its `preprocessor_config.json`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ClassifyImage.java FOLDER IMAGE

@@ -34,7 +34,7 @@ import java.nio.file.Path;
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' FineTune.java FOLDER
 /// ```
 public final class FineTune {
-  /// The layers that the file has, for DJL's names. The new layer has no tensor.
+  /// Maps DJL's names to the layers in the file. The new layer has no tensor.
   static final ParameterNames NAMES =
       ParameterNames.builder()
           .rule("01Linear_{kind}", "fc1.{kind}")

@@ -13,11 +13,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Loads the latest weights of a training that goes on in another process, as a server does that
-/// follows it. It needs no lock. Checkpoints.openBest chooses the checkpoint with the best metric
-/// instead.
+/// Loads the latest weights of a training that runs in another process, as a server would. It
+/// needs no lock. To choose the checkpoint with the best metric instead, use Checkpoints.openBest.
 ///
-/// `FOLDER` is where SaveAndResume saves; this looks so many times, once a second:
+/// `FOLDER` is the folder to which SaveAndResume saves. The program looks for a new checkpoint
+/// `TIMES` times, once a second:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' FollowTraining.java FOLDER TIMES
@@ -36,7 +36,7 @@ public final class FollowTraining {
   }
 
   /// @param loaded the files that were loaded last
-  /// @return those that are loaded now
+  /// @return the files that are loaded now
   static List<Location> follow(Path folder, List<Location> loaded) {
     Optional<Weights> latest = Checkpoints.at(folder).openLatest();
     if (latest.isEmpty()) {

@@ -10,7 +10,8 @@ import java.util.Map;
 
 /// Continues a text with a decoder, such as a Llama.
 ///
-/// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`; or its name there, `hf://OWNER/NAME`.
+/// `FOLDER` has the hub's files: `config.json`, safetensors and `tokenizer.json`. It may also be a
+/// name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' GenerateText.java FOLDER TEXT

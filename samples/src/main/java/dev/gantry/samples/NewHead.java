@@ -23,11 +23,11 @@ import dev.gantry.djl.RestoredTraining;
 import java.io.IOException;
 import java.nio.file.Path;
 
-/// Goes on from a checkpoint with a new head: the body's parameters are restored and frozen, and the
+/// Continues from a checkpoint with a new head. The body's parameters are restored and frozen; the
 /// last layer, which has other classes, is trained from random values.
 ///
-/// `FOLDER` gets the checkpoint of a classifier of ten classes, and the program goes on from it with
-/// two classes:
+/// The program first saves the checkpoint of a classifier of ten classes to `FOLDER`, and then
+/// continues from it with two classes:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' NewHead.java FOLDER
@@ -50,7 +50,7 @@ public final class NewHead {
     }
   }
 
-  /// A body, and a head with so many classes.
+  /// Returns a body and a head with this number of classes.
   static Block block(int classes) {
     Block body =
         new SequentialBlock()
@@ -97,7 +97,7 @@ public final class NewHead {
     return new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
   }
 
-  /// @return how many steps it took
+  /// @return how many steps the epoch had
   private static long epoch(Trainer trainer, Dataset train) throws IOException, TranslateException {
     long steps = 0;
     for (Batch batch : trainer.iterateDataset(train)) {

@@ -17,16 +17,16 @@ public final class NumberServer {
 
   private NumberServer() {}
 
-  /// Answers a question.
+  /// Computes the answer to a request.
   @FunctionalInterface
   public interface Answers {
     long answer(float[] numbers) throws TranslateException;
   }
 
-  /// Starts on the loopback, and says where.
+  /// Starts the server on the loopback address, and prints its address.
   ///
-  /// @param port 0 for any
-  /// @param executor calls `answers`
+  /// @param port the port; 0 for any free port
+  /// @param executor runs the calls of `answers`
   public static HttpServer start(int port, Executor executor, Answers answers) throws IOException {
     HttpServer server =
         HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);

@@ -26,10 +26,10 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/// A server that takes each new checkpoint of a training without a restart.
+/// A server that switches to each new checkpoint of a training without a restart.
 ///
-/// `FOLDER` is where [SaveAndResume] saves its checkpoints, `PORT` may be 0 for any, and the server
-/// ends after `SECONDS`. [NumberServer] says what a request is.
+/// `FOLDER` is the folder to which [SaveAndResume] saves its checkpoints. `PORT` 0 stands for any
+/// free port. The server ends after `SECONDS`. [NumberServer] describes the requests.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' RefreshServer.java FOLDER PORT SECONDS
@@ -65,8 +65,8 @@ public final class RefreshServer {
     }
   }
 
-  /// @param loaded the files that are served
-  /// @return those that are served now
+  /// @param loaded the files whose weights are served
+  /// @return the files whose weights are served now
   private static List<Location> refresh(LiveWeights live, Path folder, List<Location> loaded) {
     try (Weights latest = Checkpoints.at(folder).openLatest().orElseThrow()) {
       if (!latest.files().equals(loaded)) {

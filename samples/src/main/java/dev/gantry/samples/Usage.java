@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 public final class Usage {
   private Usage() {}
 
-  /// @param usage the program and its arguments; "…" stands for more of the last
+  /// @param usage the program and its arguments; "…" says that the last argument may be repeated
   /// @throws MisuseException that shows the usage, if fewer arguments are given
   public static void check(String usage, String... arguments) {
     long least = Stream.of(usage.split(" ")).skip(1).filter(word -> !word.equals("…")).count();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.samples.demo;
 
-/// The demo found that something is not as it must be. Its message is one line.
+/// A check of the demo failed. The message is one line.
 public final class CheckFailedException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

@@ -35,7 +35,7 @@ import java.util.Map;
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' dev.gantry.samples.demo.Demo FOLDER BYTES
 /// ```
 public final class Demo {
-  /// The least that [#run] can be asked for.
+  /// The least number of bytes that [#run] accepts.
   public static final long MIN_BYTES = 1 << 20;
 
   private static final int TENSORS = 32;
@@ -43,7 +43,7 @@ public final class Demo {
   private static final long MAX_TENSOR_BYTES = 64_000_000;
   private static final long COLUMNS = 1024;
 
-  /// Well above 10 %, which guessing gives, and well below what the network reaches.
+  /// This is well above the 10 % of guessing, and well below what the network reaches.
   private static final float MIN_ACCURACY = 0.7f;
 
   private final Path folder;
@@ -63,10 +63,10 @@ public final class Demo {
         new PrintWriter(System.out, true, System.out.charset()));
   }
 
-  /// @param folder gets all files
-  /// @param bytes how large the weights are, nearly
-  /// @throws IOException if there is no room; nothing is written then
-  /// @throws CheckFailedException if something is not as it must be
+  /// @param folder the folder for all files
+  /// @param bytes the approximate size of the weights
+  /// @throws IOException if the disk has too little space; nothing is written then
+  /// @throws CheckFailedException if a check fails
   public static void run(Path folder, long bytes, PrintWriter out)
       throws IOException, TranslateException {
     long room = Files.getFileStore(folder).getUsableSpace();
@@ -82,10 +82,10 @@ public final class Demo {
     demo.say("The first %d losses from both kinds of files are equal.", steps);
   }
 
-  /// Random tensors, each a window on the same memory that begins one value after the one before: no two are the same,
-  /// and all of them take little more memory than one.
+  /// Writes random tensors. Each is a window of the same memory and begins one value after the
+  /// previous one. All tensors differ, and together they take little more memory than one.
   ///
-  /// @return the SHA-256 of each
+  /// @return the SHA-256 of each tensor, by name
   static Map<String, String> makeWeights(Path folder, long bytes) throws IOException {
     long rows = Math.min(bytes / TENSORS, MAX_TENSOR_BYTES) / (COLUMNS * Float.BYTES);
     long tensorBytes = rows * COLUMNS * Float.BYTES;
@@ -129,7 +129,7 @@ public final class Demo {
     }
   }
 
-  /// @throws CheckFailedException if the arrays are not all tensors, or not as they were written
+  /// @throws CheckFailedException if a tensor is missing, or differs from what was written
   static void check(NDList arrays, Map<String, String> digests) {
     if (arrays.size() != digests.size()) {
       throw new CheckFailedException(arrays.size() + " tensors were loaded, of " + digests.size());

@@ -40,48 +40,51 @@ import java.util.SplittableRandom;
 import java.util.function.IntConsumer;
 import java.util.stream.Stream;
 
-/// The training of [ResumeMidEpoch] on images in files, which is killed, resumed, and compared with one that was not.
+/// The training of [ResumeMidEpoch] on images in files. It is killed, resumed, and compared with
+/// an uninterrupted training.
 ///
 /// @param records whether the images are in TFRecord files; else in raw shards
 /// @param images the folder of the images
 record DemoTraining(boolean records, Path images) {
   static final int STEPS_PER_EPOCH = 63;
 
-  /// Two trainings of one seed may differ by this much on a GPU. There they differ by themselves: cuDNN adds up in an order
-  /// that changes from run to run, which moved the loss of one step by 2e-7 (measured on an H200), and each step begins
-  /// with what the one before left.
+  /// The largest difference of two trainings with the same seed on a GPU. cuDNN adds up in an order
+  /// that changes from run to run, which moved the loss of one step by 2e-7 (measured on an H200),
+  /// and every step builds on the previous one.
   static final float GPU_TOLERANCE = 0.02f;
 
   static final int SEED = 1;
 
-  /// A resumed training has another seed than the child: what comes after must come from the checkpoint.
+  /// The resumed training has another seed than the child, so that its random numbers must come
+  /// from the checkpoint.
   private static final int OTHER_SEED = 2;
 
   private static final int FILES = 4;
   private static final int STEPS_PER_SAVE = 20;
 
-  /// The checkpoints that are saved before the kill: more than are kept.
+  /// How many checkpoints are saved before the kill; this is more than are kept.
   private static final int SAVES_BEFORE = 5;
 
-  /// How long to wait for a moment in which another save is under way.
+  /// How many saves to wait for a moment in which a save is in progress.
   private static final int SAVES_OF_PATIENCE = 10;
 
-  /// At least so many come after the step of the kill: enough for the network to learn its images.
+  /// The least number of steps after the kill, with which the network can learn its images.
   private static final int STEPS_AFTER = 200;
 
-  /// The result of a training, or of the part of one that this process made.
+  /// The result of a training, or of the part of it that this process ran.
   ///
-  /// @param losses of each step that was made, in order
-  /// @param parameters all values at the end
-  /// @param accuracy the part of the last epoch's images that were told right; 0 where nothing says
+  /// @param losses the loss of each step that this process ran, in order
+  /// @param parameters all values of the parameters at the end
+  /// @param accuracy the fraction of the last epoch's images that were classified correctly; 0 if
+  ///     it is not known
   record Run(Device device, List<Float> losses, List<Float> parameters, float accuracy) {}
 
   /// A training that was killed and resumed.
   ///
-  /// @param killed the last step that it told of
+  /// @param killed the last step that the killed process reported
   /// @param restored the step of the checkpoint from which this process resumed
-  /// @param leftovers files of a save that never ended, which are gone now
-  /// @param uninterrupted the same training from beginning to end
+  /// @param leftovers how many files the unfinished save had left, all removed now
+  /// @param uninterrupted the same training without a kill
   record Trial(long killed, int restored, int leftovers, Run uninterrupted) {}
 
   /// Trains a model by one of the samples.
@@ -89,7 +92,7 @@ record DemoTraining(boolean records, Path images) {
     void train(Model model, DefaultTrainingConfig config) throws IOException, TranslateException;
   }
 
-  /// Writes the images of [WriteShards]. The files of both kinds hold the same ones in the same order.
+  /// Writes the images of [WriteShards]. Both formats hold the same images in the same order.
   void writeImages() throws IOException {
     if (!records) {
       var _ = WriteShards.write(images);
@@ -124,10 +127,11 @@ record DemoTraining(boolean records, Path images) {
         : TrainFromShards.images(images);
   }
 
-  /// Trains until so many epochs are made, from the latest checkpoint in `checkpoints` if there is one.
+  /// Trains up to this number of epochs, from the latest checkpoint in `checkpoints` if there is
+  /// one.
   ///
-  /// @param seed of the random numbers, which a checkpoint overrules
-  /// @param steps is told the number of each step that was made, from 1
+  /// @param seed the seed of the random numbers; a checkpoint replaces it
+  /// @param steps receives the number of each step of this process, from 1
   Run run(Path checkpoints, int epochs, int seed, IntConsumer steps)
       throws IOException, TranslateException {
     return run(
@@ -204,9 +208,10 @@ record DemoTraining(boolean records, Path images) {
     }
   }
 
-  /// Kills a training in another JVM, resumes it in this one, and compares it with one that was not killed.
+  /// Kills a training in another JVM, resumes it in this JVM, and compares it with an
+  /// uninterrupted training.
   ///
-  /// @param folder where to make two folders of checkpoints
+  /// @param folder the parent of the two folders of checkpoints
   /// @throws CheckFailedException if the two trainings differ
   Trial killAndResume(Path folder) throws IOException, TranslateException {
     Path checkpoints = folder.resolve("killed");
@@ -262,7 +267,7 @@ record DemoTraining(boolean records, Path images) {
     }
   }
 
-  /// @throws CheckFailedException if they differ by more than trainings on their device do
+  /// @throws CheckFailedException if they differ by more than two trainings on the device may
   static void compare(Run uninterrupted, Run resumed, int restored) {
     List<Float> losses = uninterrupted.losses();
     Device device = uninterrupted.device();
@@ -274,9 +279,9 @@ record DemoTraining(boolean records, Path images) {
     require("the parameters", uninterrupted.parameters(), resumed.parameters(), device);
   }
 
-  /// Compares the losses of trainings of which one may be longer.
+  /// Compares the losses of two trainings, one of which may be longer.
   ///
-  /// @return of how many steps
+  /// @return how many steps were compared
   static int compareBeginnings(Run one, Run other) {
     int steps = Math.min(one.losses().size(), other.losses().size());
     require(

@@ -15,7 +15,7 @@ import java.util.Objects;
 ///
 /// @param inputs `[4, 64]`
 /// @param logits `[4, 10]`
-/// @param tolerance the most that an answer may differ
+/// @param tolerance the largest accepted difference of a logit
 public record DigitAnswers(List<float[]> inputs, List<float[]> logits, double tolerance) {
   private static final String EXPECTED = "expected.json";
   private static final List<String> FILES =
@@ -55,9 +55,9 @@ public record DigitAnswers(List<float[]> inputs, List<float[]> logits, double to
     return logits.size() * logits.getFirst().length;
   }
 
-  /// The largest difference of any logit, NaN if one is that.
+  /// Returns the largest difference of a logit; NaN if a logit is NaN.
   ///
-  /// @param answered row by row
+  /// @param answered the model's logits, row by row
   double difference(float[] answered) {
     if (answered.length != count()) {
       throw new CheckFailedException(

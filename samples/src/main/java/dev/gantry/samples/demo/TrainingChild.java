@@ -11,10 +11,10 @@ import java.util.List;
 
 /// A [DemoTraining] in a JVM of its own, which trains until it is killed. It prints the number of each step.
 final class TrainingChild implements AutoCloseable {
-  /// None of it is reached; but nothing runs for ever.
+  /// A limit, so that a child that is never killed does end.
   private static final int MAX_EPOCHS = 100_000;
 
-  /// 128 and the number of the signal.
+  /// The exit code of a killed process: 128 plus the number of the signal.
   private static final int KILLED = 128 + 9;
 
   private static final String STEP = "step ";
@@ -32,7 +32,7 @@ final class TrainingChild implements AutoCloseable {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        // A debugger's port, for one, is taken.
+        // A debugger's port is already in use by this JVM.
         .filter(option -> !option.startsWith("-agentlib") && !option.startsWith("-javaagent"))
         .forEach(command::add);
     command.addAll(
@@ -51,7 +51,7 @@ final class TrainingChild implements AutoCloseable {
   /// @throws CheckFailedException if it has ended
   long step() throws IOException {
     String reason = "it does not say why";
-    // Beside the steps, the child writes what the engine logs, and an exception's stack.
+    // The child also prints the engine's log and the stack trace of an exception.
     for (String line = out.readLine(); line != null; line = out.readLine()) {
       if (line.startsWith(STEP)) {
         return Long.parseLong(line.substring(STEP.length()));
@@ -76,7 +76,7 @@ final class TrainingChild implements AutoCloseable {
     return process.onExit().join().exitValue();
   }
 
-  /// Kills the child if it lives.
+  /// Kills the child if it is alive.
   @Override
   public void close() {
     process.destroyForcibly();

@@ -28,10 +28,10 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/// Goes on with a training that PyTorch saved by `torch.distributed.checkpoint`, for an epoch, and saves it so that
-/// PyTorch goes on in turn.
+/// Continues a training that PyTorch saved by `torch.distributed.checkpoint`, for one epoch, and
+/// saves it so that PyTorch can continue it.
 ///
-/// `FROM` is the folder that PyTorch saved with `get_state_dict`, `TO` a new one:
+/// `FROM` is the folder that PyTorch saved with `get_state_dict`, `TO` a new folder:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ContinueFromPyTorch.java FROM TO
@@ -79,13 +79,13 @@ public final class ContinueFromPyTorch {
     }
   }
 
-  /// The settings of the optimizer are those of the program in PyTorch.
+  /// The optimizer has the same settings as in the PyTorch program.
   private static DefaultTrainingConfig config() {
     return new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
         .optOptimizer(Optimizer.adam().optLearningRateTracker(Tracker.fixed(0.01f)).build());
   }
 
-  /// @return how many steps it took
+  /// @return how many steps the epoch had
   private static long epoch(Trainer trainer, Dataset train) throws IOException, TranslateException {
     long steps = 0;
     for (Batch batch : trainer.iterateDataset(train)) {

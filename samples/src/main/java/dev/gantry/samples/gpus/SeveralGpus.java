@@ -11,8 +11,9 @@ import dev.gantry.djl.Weights;
 import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
-/// Loads weights onto all GPUs of this machine: all of them on each, then a part of each tensor on each;
-/// and then what one process of several would load. Without a GPU, the CPU is the only device.
+/// Loads weights onto all GPUs of this machine: first all tensors onto each GPU, then a part of
+/// each tensor onto each GPU, and last the tensors that one of several processes would load.
+/// Without a GPU, the CPU is the only device.
 ///
 /// `FILE` is a safetensors file, a folder of them, or an `index.json`:
 ///

@@ -23,11 +23,11 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// Trains on all GPUs of this machine, each with its part of every batch; saves after each epoch, and goes on
-/// from there when it is started again, also on another number of GPUs. Without a GPU, the CPU is the only
-/// device.
+/// Trains on all GPUs of this machine; each computes a part of every batch. The program saves
+/// after each epoch. When it is started again, it continues from the last checkpoint, also on
+/// another number of GPUs. Without a GPU, the CPU is the only device.
 ///
-/// `FOLDER` is what WriteShards wrote, and `CHECKPOINTS` a folder to make:
+/// `FOLDER` is what WriteShards wrote, and `CHECKPOINTS` a new folder:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' TrainOnSeveralGpus.java FOLDER CHECKPOINTS

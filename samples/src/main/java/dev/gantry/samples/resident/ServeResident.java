@@ -27,8 +27,9 @@ import java.util.concurrent.CompletableFuture;
 /// A server that starts on resident weights, or on the files if no server of resident weights listens.
 ///
 /// `FOLDER` holds the weights of a classifier of 8 × 8 digits, such as
-/// `samples/src/main/resources/model`, and `LOCATION` names what `gantry serve-weights FOLDER` prints.
-/// `PORT` may be 0 for any, and the server ends after `SECONDS`. [NumberServer] says what a request is.
+/// `samples/src/main/resources/model`, and `LOCATION` is the location that `gantry serve-weights
+/// FOLDER` prints. `PORT` 0 stands for any free port. The server ends after `SECONDS`.
+/// [NumberServer] describes the requests.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ServeResident.java LOCATION FOLDER PORT SECONDS
@@ -76,7 +77,8 @@ public final class ServeResident {
     }
   }
 
-  /// The arrays go on when the weights are closed: the server counts this process as a reader until then.
+  /// The arrays stay valid after the weights are closed. The server counts this process as a
+  /// reader while the weights are open, so the load closes them.
   private static BlockFactory factory(CompletableFuture<Weights> opening) {
     return (model, _, _) -> {
       Block block = ServeModel.block();

@@ -9,9 +9,9 @@ import dev.gantry.samples.Usage;
 import java.util.List;
 import java.util.Locale;
 
-/// Tells the most probable label of each text.
+/// Prints the most probable label of each text.
 ///
-/// `FOLDER` is a model that classifies sequences, also by its name on the hub, `hf://OWNER/NAME`.
+/// `FOLDER` is a sequence classifier. It may also be a name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ClassifyTexts.java FOLDER TEXT …

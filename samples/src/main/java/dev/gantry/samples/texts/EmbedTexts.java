@@ -7,10 +7,10 @@ import dev.gantry.samples.Usage;
 import java.util.List;
 import java.util.Locale;
 
-/// Turns texts into vectors, and tells how much each is like the first.
+/// Turns texts into vectors, and prints how similar each text is to the first.
 ///
-/// `FOLDER` is one that sentence-transformers wrote, or an encoder with `config.json`, safetensors and `tokenizer.json`;
-/// also by its name on the hub, `hf://OWNER/NAME`.
+/// `FOLDER` is a folder that sentence-transformers wrote, or an encoder with `config.json`,
+/// safetensors and `tokenizer.json`. It may also be a name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' EmbedTexts.java FOLDER TEXT TEXT …

@@ -11,7 +11,8 @@ import java.util.stream.IntStream;
 
 /// Sorts texts by how well they answer a query.
 ///
-/// `FOLDER` is a cross-encoder, also by its name on the hub, `hf://OWNER/NAME`: a model that classifies sequences and has one label.
+/// `FOLDER` is a cross-encoder, that is, a sequence classifier with one label. It may also be a
+/// name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' RerankTexts.java FOLDER QUERY TEXT …

@@ -20,11 +20,12 @@ import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 
-/// Trains a model of the next token on blocks of tokens. The model is the smallest there is, one matrix that
-/// knows which token follows which; yours takes its place.
+/// Trains a model to predict the next token, on blocks of tokens. The model here is the smallest
+/// possible: one matrix of the scores of each token to follow each other token. Replace it by your
+/// own.
 ///
-/// `./gantry convert --tokens 129 --tokenizer tokenizer.json corpus.jsonl SHARDS` writes the blocks, and
-/// `VOCABULARY` is the number of the tokenizer's tokens:
+/// `./gantry convert --tokens 129 --tokenizer tokenizer.json corpus.jsonl SHARDS` writes the
+/// blocks. `VOCABULARY` is the number of tokens in the tokenizer:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' TrainOnTokens.java SHARDS VOCABULARY
@@ -63,7 +64,7 @@ public final class TrainOnTokens {
     return ShardDataset.builder().setPath(shards).setSampling(8).optShuffle(42).build();
   }
 
-  /// Each token but the last is an input, and the one after it its label.
+  /// Each token except the last is an input, and the next token is its label.
   private static float step(Trainer trainer, Batch batch, int vocabulary) {
     NDArray tokens = batch.getData().singletonOrThrow();
     NDArray inputs = tokens.get(":, :-1").oneHot(vocabulary, DataType.FLOAT32);

@@ -18,11 +18,12 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/// Writes a DataFrame of images as raw shards, reads them, and has Spark's executors answer each by a
-/// model, into TFRecord files.
+/// Writes a DataFrame of images as raw shards and reads them. A model on Spark's executors answers
+/// each image, and the answers are written as TFRecord files.
 ///
-/// `MODEL` holds the weights of a classifier of 8 × 8 digits, such as `samples/src/main/resources/model`;
-/// `FOLDER` is new, and on a file system that all executors see:
+/// `MODEL` holds the weights of a classifier of 8 × 8 digits, such as
+/// `samples/src/main/resources/model`; `FOLDER` is new, and on a file system that all executors
+/// share:
 ///
 /// ```
 /// spark-submit --conf spark.driver.extraJavaOptions=--enable-native-access=ALL-UNNAMED … MODEL FOLDER
