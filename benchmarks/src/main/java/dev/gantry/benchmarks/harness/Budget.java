@@ -3,16 +3,16 @@ package dev.gantry.benchmarks.harness;
 
 import java.util.function.LongSupplier;
 
-/// The time that a bench may take, divided among its blocks. Time that one block leaves goes to
-/// those after it.
+/// Divides the time of a bench among its blocks. The time that one block does not use is left to
+/// the later blocks.
 public final class Budget {
   private final LongSupplier clock;
   private final long start;
   private final long nanos;
   private double weightLeft;
 
-  /// @param clock in nanoseconds
-  /// @param weights of all blocks together
+  /// @param clock the time in nanoseconds
+  /// @param weights the sum of the weights of all blocks
   public Budget(double seconds, double weights, LongSupplier clock) {
     this.clock = clock;
     this.nanos = (long) (seconds * 1e9);
@@ -20,9 +20,9 @@ public final class Budget {
     this.start = clock.getAsLong();
   }
 
-  /// When the next block should be done, by the clock.
+  /// Returns the time of the clock at which the next block should end.
   ///
-  /// @param weight of this block
+  /// @param weight the weight of this block
   public long deadline(double weight) {
     long now = clock.getAsLong();
     long left = Math.max(0, start + nanos - now);

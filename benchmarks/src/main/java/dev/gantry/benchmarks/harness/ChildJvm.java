@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// A program in a fresh JVM with this one's class path and options, which prints seconds when it has measured: those
-/// that count first. It ends with this JVM.
+/// A program in a fresh JVM with this JVM's class path and options. It prints the seconds that it
+/// measured, the counted ones first. It ends with this JVM.
 public final class ChildJvm implements Contender {
   private final String name;
   private final List<String> command = new ArrayList<>();
@@ -21,7 +21,7 @@ public final class ChildJvm implements Contender {
     this.name = name;
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        // A debugger's port, for one, is taken.
+        // A debugger's port is already in use by this JVM.
         .filter(option -> !option.startsWith("-agentlib") && !option.startsWith("-javaagent"))
         .forEach(command::add);
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
@@ -55,13 +55,13 @@ public final class ChildJvm implements Contender {
     }
   }
 
-  /// Returns the numbers that the program printed in each run, and behind them the seconds from
-  /// the start of the process to their output.
+  /// Returns the numbers that the program printed in each run, followed by the seconds from the
+  /// start of the process to this output.
   public List<double[]> figures() {
     return figures;
   }
 
-  /// For the child: ends it when its parent ends.
+  /// Called in the child: ends it when its parent ends.
   public static void endWithParent() {
     var _ =
         ProcessHandle.current()

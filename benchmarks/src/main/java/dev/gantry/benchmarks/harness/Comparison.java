@@ -12,9 +12,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Contenders that do the same work in turns, printed as a line each: rate, spread, time, share of the first one's rate, how
-/// many cores all threads of this process kept busy, and what they allocated on the heap. The first turn compiles the
-/// code, and does not count.
+/// Runs contenders that do the same work in turns, and prints a line for each: rate, spread, time,
+/// share of the first contender's rate, how many cores all threads of this process kept busy, and
+/// the heap memory that they allocated. The first turn compiles the code and does not count.
 public final class Comparison {
   private static final OperatingSystemMXBean SYSTEM =
       ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
@@ -27,31 +27,32 @@ public final class Comparison {
   private long samples;
   private Turns.Preparation before = () -> {};
 
-  /// @param title what is done
-  /// @param bytes of one run
+  /// @param title the title, which says what the contenders do
+  /// @param bytes the bytes of one run
   public Comparison(String title, long bytes) {
     this.title = title;
     this.bytes = bytes;
   }
 
-  /// Sets the samples of one run.
+  /// Sets how many samples one run has.
   public Comparison samples(long count) {
     samples = count;
     return this;
   }
 
-  /// Brings files into the page cache before each run: some systems drop files that are not read for a while.
+  /// Reads files into the page cache before each run, because some systems evict files that are
+  /// not read for a while.
   public Comparison warm(List<Path> files) {
     return before(() -> files.forEach(PageCache::warm));
   }
 
-  /// Makes the conditions the same before each run.
+  /// Establishes the same conditions before each run.
   public Comparison before(Turns.Preparation preparation) {
     before = preparation;
     return this;
   }
 
-  /// Adds a contender; the others are compared with the first one.
+  /// Adds a contender. The first one is the reference of the others.
   public Comparison add(Contender contender) {
     contenders.add(new Measured(contender, new ArrayList<>(), new ArrayList<>()));
     return this;
@@ -66,7 +67,7 @@ public final class Comparison {
     return add(Contender.of(name, work));
   }
 
-  /// @param expected what the work must return
+  /// @param expected the value that the work must return
   public Comparison add(String name, long expected, Contender.Counted work) {
     return add(Contender.of(name, expected, work));
   }
@@ -105,9 +106,9 @@ public final class Comparison {
     }
   }
 
-  /// Lets them run and prints what came of it.
+  /// Runs the contenders and prints the results.
   ///
-  /// @throws IllegalStateException if one failed
+  /// @throws IllegalStateException if a contender failed
   public void print(int turns) throws Exception {
     System.out.printf(
         Locale.ROOT,
@@ -141,7 +142,7 @@ public final class Comparison {
     }
   }
 
-  /// Lets them run.
+  /// Runs the contenders.
   ///
   /// @return GB/s of each contender
   List<Spread> rates(int turns) throws Exception {
@@ -150,7 +151,7 @@ public final class Comparison {
       all.run(
           () -> {
             before.run();
-            // No contender collects the garbage of another.
+            // Garbage of earlier contenders is collected first, off the clock.
             System.gc();
           },
           true,

@@ -4,19 +4,19 @@ package dev.gantry.benchmarks.harness;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/// One of several ways to do the same work. For one thread.
+/// One of several implementations of the same work. Not thread-safe.
 public interface Contender extends AutoCloseable {
   String name();
 
-  /// Returns a note that readers of its figures need; empty if there is none.
+  /// Returns a note that belongs beside the contender's results; empty if there is none.
   default String note() {
     return "";
   }
 
   /// Does the work once.
   ///
-  /// @return seconds that the work took, without what prepares or ends it
-  /// @throws Exception if it cannot; it is not asked again then
+  /// @return the seconds that the work took, without preparation and clean-up
+  /// @throws Exception if the work failed; it is not run again then
   double run() throws Exception;
 
   @Override
@@ -34,7 +34,7 @@ public interface Contender extends AutoCloseable {
     long run() throws Exception;
   }
 
-  /// Work that returns how many seconds that part of it took which counts.
+  /// Work that measures itself: it returns the seconds of the part that counts.
   @FunctionalInterface
   interface Timed {
     double run() throws Exception;

@@ -20,7 +20,7 @@ import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
-/// The ceilings of CPU, memory and disk, measured with the JDK alone and nothing of Gantry's.
+/// Measures the ceilings of CPU, memory and disk with the JDK alone, without Gantry's code.
 public final class HostCeilings {
   /// The size of a buffer that stays in a core's cache, so that reads cost as little as possible.
   private static final int CACHED_BYTES = 1 << 20;
@@ -73,7 +73,7 @@ public final class HostCeilings {
     return reading(name, files, threads, bufferBytes, Set.of(), _ -> {});
   }
 
-  /// Takes a checksum of what is read besides.
+  /// Computes a checksum of the data in addition to reading it.
   public static Contender copyAndChecksum(List<Path> files, int threads, int bufferBytes) {
     return reading(
         "copy and CRC32C",
@@ -115,7 +115,7 @@ public final class HostCeilings {
 
   /// Reads at least `length` bytes at an offset, and at most as many as fit.
   ///
-  /// @throws IOException if the file ends before
+  /// @throws IOException if the file ends earlier
   public static void read(FileChannel channel, ByteBuffer buffer, long offset, int length)
       throws IOException {
     int start = buffer.position();

@@ -9,7 +9,7 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 
 /// The link between pinned memory and a GPU: one long copy at a time.
 public final class LinkCeiling {
-  /// The size of a copy: so long that its start and end hardly count.
+  /// The size of a copy in bytes, which is so large that the copy's start and end hardly count.
   public static final long BYTES = 512L << 20;
 
   private static final String NAME = "PCIe, ";

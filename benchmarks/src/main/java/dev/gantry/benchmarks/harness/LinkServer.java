@@ -19,9 +19,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// A server in a process of its own whose link is that of object storage: each answer begins late, and each connection
-/// has a highest rate. It serves ranges of one file under every name, by HTTP, to clients of S3 and as a hub, and takes
-/// uploads to S3, which it forgets.
+/// A server in its own process whose link resembles that of object storage: each answer begins
+/// late, and each connection has a maximum rate. It serves ranges of one file under every name,
+/// over HTTP, to S3 clients and as a hub. It accepts uploads to S3 and discards them.
 public final class LinkServer implements AutoCloseable {
   private static final Pattern RANGE =
       Pattern.compile("range: *bytes=(\\d+)-(\\d+)", Pattern.CASE_INSENSITIVE);
@@ -29,7 +29,7 @@ public final class LinkServer implements AutoCloseable {
   private static final Pattern LENGTH =
       Pattern.compile("content-length: *(\\d+)", Pattern.CASE_INSENSITIVE);
 
-  /// A connection sends so much at once, and then waits as its rate wants it.
+  /// How many bytes a connection sends at once before it waits as its rate demands.
   private static final long PIECE_BYTES = 1 << 20;
 
   private final Process process;
@@ -42,9 +42,9 @@ public final class LinkServer implements AutoCloseable {
 
   /// Starts a server.
   ///
-  /// @param file what it serves
-  /// @param delayMillis before each answer
-  /// @param bytesPerSecond the most that one connection brings
+  /// @param file the file to serve
+  /// @param delayMillis the delay before each answer, in milliseconds
+  /// @param bytesPerSecond the maximum rate of one connection
   public static LinkServer start(Path file, long delayMillis, long bytesPerSecond)
       throws IOException {
     Process process =
@@ -66,7 +66,7 @@ public final class LinkServer implements AutoCloseable {
     return new LinkServer(process, Integer.parseInt(line));
   }
 
-  /// The address of the server, without a slash at its end.
+  /// Returns the address of the server, without a trailing slash.
   public String address() {
     return "http://127.0.0.1:" + port;
   }
@@ -113,13 +113,13 @@ public final class LinkServer implements AutoCloseable {
         }
       }
     } catch (IOException _) {
-      // The client has gone.
+      // The client has closed the connection.
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     }
   }
 
-  /// The next request without its empty line; empty at the end of the connection.
+  /// Reads the next request up to its empty line; returns nothing at the end of the connection.
   private static String head(BufferedReader in) throws IOException {
     StringBuilder head = new StringBuilder();
     for (String line = in.readLine(); line != null && !line.isEmpty(); line = in.readLine()) {
@@ -128,7 +128,7 @@ public final class LinkServer implements AutoCloseable {
     return head.toString();
   }
 
-  /// Reads a request's body as fast as the connection may bring it.
+  /// Reads a request's body at the maximum rate of the connection.
   private static void take(String head, BufferedReader in, long bytesPerSecond)
       throws IOException, InterruptedException {
     Matcher announced = LENGTH.matcher(head);

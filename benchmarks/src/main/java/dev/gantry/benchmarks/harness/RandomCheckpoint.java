@@ -13,8 +13,8 @@ import java.util.Locale;
 import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 
-/// Makes safetensors files of random bytes. The bytes cannot be compressed, and no block is like
-/// another, so neither a disk nor a file system has it easier than with weights.
+/// Makes safetensors files of random bytes. The bytes cannot be compressed and no two blocks are
+/// equal, so they are as hard for a disk or a file system as real weights.
 public final class RandomCheckpoint {
   private static final int CHUNK_BYTES = 8 << 20;
 
@@ -22,7 +22,7 @@ public final class RandomCheckpoint {
 
   /// A tensor to make.
   ///
-  /// @param bits makes eight bytes of the tensor of eight random ones
+  /// @param bits turns eight random bytes into eight bytes of the tensor
   public record Tensor(String name, String dtype, List<Long> shape, LongUnaryOperator bits) {
     public Tensor {
       shape = List.copyOf(shape);
@@ -120,7 +120,7 @@ public final class RandomCheckpoint {
 
   /// Fills a buffer, whose size is a multiple of 8.
   ///
-  /// @return the state to go on with
+  /// @return the generator's state, with which the next call continues
   static long fill(ByteBuffer buffer, LongUnaryOperator bits, long state) {
     long next = state;
     for (int i = 0; i < buffer.limit(); i += Long.BYTES) {

@@ -54,10 +54,10 @@ public final class Threads implements AutoCloseable {
     }
   }
 
-  /// Cuts work into pieces, of which each thread takes the next one when it has done its last.
+  /// Divides work into pieces. A thread takes the next piece when it has finished its last one.
   ///
-  /// @param size of all pieces together
-  /// @param step the size of each piece but the last
+  /// @param size the size of all pieces together
+  /// @param step the size of each piece except the last
   public void run(long size, long step, Piece piece) throws Exception {
     AtomicLong next = new AtomicLong();
     run(thread -> {
@@ -73,7 +73,7 @@ public final class Threads implements AutoCloseable {
     long run(Path file) throws Exception;
   }
 
-  /// Does the work of all files, a file at a time on each thread, and adds up.
+  /// Processes all files, one file at a time on each thread, and returns the sum.
   public static long each(List<Path> files, int threads, FileWork work) throws Exception {
     AtomicLong done = new AtomicLong();
     try (Threads pool = new Threads(threads)) {

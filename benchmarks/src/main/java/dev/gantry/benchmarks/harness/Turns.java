@@ -9,10 +9,10 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 
-/// Lets contenders run in turns, so that what else the machine does meets all of them alike. Each turn
-/// begins with another contender.
+/// Runs contenders in turns, so that other load on the machine affects all of them alike. Each
+/// turn begins with another contender.
 public final class Turns {
-  /// Makes the conditions the same before each run, off the clock.
+  /// Establishes the same conditions before each run, off the clock.
   @FunctionalInterface
   public interface Preparation {
     void run() throws Exception;
@@ -26,30 +26,31 @@ public final class Turns {
   private final List<Absence> failures = new ArrayList<>();
   private final boolean[] failed;
 
-  /// @param repeats of each contender, if there is time
-  /// @param last when no run is begun any more, by the clock
-  /// @param clock in nanoseconds
+  /// @param repeats how often each contender runs, if there is time
+  /// @param last the time of the clock after which no run is begun
+  /// @param clock the time in nanoseconds
   public Turns(List<Contender> contenders, int repeats, long last, LongSupplier clock) {
     this.contenders = List.copyOf(contenders);
     this.repeats = repeats;
     this.last = last;
     this.clock = clock;
-    // Another thread asks for what was measured so far.
+    // Another thread may read the results so far.
     contenders.forEach(_ -> seconds.add(new CopyOnWriteArrayList<>()));
     failed = new boolean[contenders.size()];
   }
 
-  /// A contender's runs that count, in order; empty where it failed. May be asked while they run.
+  /// Returns the counted runs of a contender, in order; empty if it failed. Other threads may call
+  /// this during the runs.
   public List<Double> seconds(int contender) {
     return List.copyOf(seconds.get(contender));
   }
 
-  /// The contenders that failed, and did not run again.
+  /// Returns the contenders that failed; they do not run again.
   public List<Absence> failures() {
     return failures;
   }
 
-  /// How many contenders did not run, since the time was used up.
+  /// Returns how many contenders did not run, because the time was used up.
   public int leftOut() {
     return (int)
         IntStream.range(0, contenders.size())
@@ -57,9 +58,10 @@ public final class Turns {
             .count();
   }
 
-  /// @param warmUp whether a turn comes first, if there is time, that compiles code and does not count
-  /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
-  ///     that counts, and the warm-up ends with it
+  /// @param warmUp whether an uncounted turn comes first, if there is time, so that the code is
+  ///     compiled
+  /// @param deadline the time of the clock at which the turns must end: a turn that would end
+  ///     later is not begun, except for the first counted turn, and the warm-up ends at this time
   public void run(Preparation before, boolean warmUp, long deadline) throws Exception {
     long longest = 0;
     for (int turn = warmUp && clock.getAsLong() < deadline ? 0 : 1; turn <= repeats; turn++) {
@@ -97,7 +99,8 @@ public final class Turns {
     }
   }
 
-  /// Waits until the driver has cleared the memory that the last run freed, which would make the next run a tenth slower.
+  /// Waits until the driver has cleared the memory that the last run freed. Without this, the next
+  /// run would be a tenth slower.
   public static void pause() throws InterruptedException {
     Thread.sleep(Long.getLong("gantry.bench.pause", 500));
   }

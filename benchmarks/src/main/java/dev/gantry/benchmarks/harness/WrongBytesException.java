@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.harness;
 
-/// A contender brought other bytes than it should have. Its message is one line.
+/// A contender loaded wrong bytes. The message is one line.
 public final class WrongBytesException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

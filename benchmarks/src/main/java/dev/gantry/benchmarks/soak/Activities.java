@@ -5,7 +5,7 @@ import dev.gantry.benchmarks.soak.KnownSamples.Kind;
 import java.util.ArrayList;
 import java.util.List;
 
-/// All that runs at once.
+/// All activities that run at the same time.
 final class Activities {
   private Activities() {}
 

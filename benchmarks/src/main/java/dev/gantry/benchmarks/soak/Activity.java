@@ -7,8 +7,8 @@ import java.io.IOException;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 
-/// The activity of one thread, which goes on beside others: each round is an operation or a few,
-/// some with a fault.
+/// The work of one thread, which runs beside other activities. Each round does one operation or a
+/// few, some of them with a fault.
 abstract class Activity implements Closeable {
   /// An operation of a round.
   @FunctionalInterface
@@ -16,7 +16,7 @@ abstract class Activity implements Closeable {
     void run(Trial trial) throws Exception;
   }
 
-  /// An operation failed as its fault does not excuse.
+  /// An operation failed in a manner that its fault does not excuse.
   static final class UnexpectedException extends Exception {
     private static final long serialVersionUID = 1L;
 
@@ -34,7 +34,7 @@ abstract class Activity implements Closeable {
   private volatile String doing = "nothing yet";
   private volatile long since = System.nanoTime();
 
-  /// @param number differs among the activities of a scene: it decides what is random here
+  /// @param number the activity's number in its scene, which seeds its random choices
   Activity(Scene scene, int number) {
     this.scene = scene;
     this.device = scene.devices().get(number % scene.devices().size());
@@ -43,7 +43,7 @@ abstract class Activity implements Closeable {
 
   abstract void round() throws Exception;
 
-  /// Goes on until `end`, in the time of `System.nanoTime`, and frees what it holds.
+  /// Runs rounds until `end`, a time of `System.nanoTime`, and frees what the activity holds.
   final void run(long end) throws Exception {
     try (this) {
       while (end - System.nanoTime() > 0 && !Thread.currentThread().isInterrupted()) {
@@ -59,7 +59,7 @@ abstract class Activity implements Closeable {
     doing = operation;
   }
 
-  /// How long the operation takes by now.
+  /// Returns how long the current operation has run.
   final long seconds() {
     return TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - since);
   }
@@ -69,15 +69,15 @@ abstract class Activity implements Closeable {
     return doing;
   }
 
-  /// One of these faults, or none, as often as all of them together.
+  /// Returns one of these faults or none; none is as likely as all of them together.
   protected final Fault anyOf(Fault... faults) {
     return random.nextBoolean() ? Fault.NONE : faults[random.nextInt(faults.length)];
   }
 
   /// Does an operation with a fault.
   ///
-  /// @return whether it ended well
-  /// @throws UnexpectedException if it fails otherwise than the fault excuses
+  /// @return whether the operation succeeded
+  /// @throws UnexpectedException if it fails in a manner that the fault does not excuse
   protected final boolean attempt(String operation, Fault fault, Operation work)
       throws UnexpectedException {
     begin(operation + (fault == Fault.NONE ? "" : " with " + fault));
@@ -101,7 +101,7 @@ abstract class Activity implements Closeable {
     return good;
   }
 
-  /// Frees what the rounds have kept.
+  /// Frees what earlier rounds have kept.
   @Override
   public void close() throws IOException {}
 }

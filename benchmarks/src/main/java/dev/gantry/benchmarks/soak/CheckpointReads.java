@@ -12,7 +12,7 @@ import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/// Loads checkpoints while a training saves others and removes old ones.
+/// Loads checkpoints while a training saves new ones and removes old ones.
 final class CheckpointReads extends Activity {
   private final Saves saves;
 
@@ -46,12 +46,12 @@ final class CheckpointReads extends Activity {
       }
       scene.tally().verified(saves.bytes());
     } catch (TransferException e) {
-      // The training has removed it.
+      // The training has removed the checkpoint.
       if (!e.isNotFound()) {
         throw e;
       }
     } catch (MalformedFileException e) {
-      // It is removing it: the folder is empty.
+      // The training is removing the checkpoint: its folder is empty.
       if (!e.kind().equals("no-weights")) {
         throw e;
       }

@@ -9,8 +9,8 @@ import dev.gantry.djl.GantryDataset;
 import java.util.Iterator;
 import org.jspecify.annotations.Nullable;
 
-/// Takes the batches of epochs, which end in mid-epoch for any reason and are resumed: no sample may be missing, come
-/// twice, or have another byte.
+/// Takes the batches of epochs that are interrupted at random and resumed. No sample may be
+/// missing, occur twice, or have a wrong byte.
 final class Epochs extends Activity {
   private static final Fault[] FAULTS = {
     Fault.INTERRUPT, Fault.FILES, Fault.SESSION, Fault.CONSUMER, Fault.MANAGER
@@ -19,7 +19,7 @@ final class Epochs extends Activity {
   private final Kind kind;
   private final KnownSamples known;
 
-  /// The position to go on from; null for the beginning of an epoch.
+  /// The position at which to resume; null for the beginning of an epoch.
   private @Nullable String state;
 
   private int taken;
@@ -72,7 +72,8 @@ final class Epochs extends Activity {
           return;
         }
       }
-      // Leaves the epoch here: the dataset is closed with what it has read ahead.
+      // The epoch is interrupted here: the dataset is closed together with the batches that it has
+      // read ahead.
     }
   }
 

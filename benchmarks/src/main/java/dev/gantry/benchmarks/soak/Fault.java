@@ -5,8 +5,8 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 
-/// A fault that is brought about on purpose in an operation; it excuses some exceptions. Without
-/// a fault no exception is excused.
+/// A fault that is injected into an operation. A fault excuses certain exceptions; without a
+/// fault, no exception is excused.
 enum Fault {
   NONE,
   /// The caller cancels.
@@ -15,13 +15,13 @@ enum Fault {
   INTERRUPT,
   /// System calls fail: EIO, ENOSPC, EMFILE; reads and writes are short.
   FILES,
-  /// The session is closed meanwhile.
+  /// The session is closed during the operation.
   SESSION,
-  /// A listener or transform of the caller's throws.
+  /// A listener or transform of the caller throws.
   CONSUMER,
-  /// The manager that the arrays shall belong to is closed.
+  /// The manager that should own the arrays is closed.
   MANAGER,
-  /// The server of remote files answers wrongly, or not.
+  /// The server of remote files sends wrong answers or none.
   ANSWERS,
   /// The server of resident weights is killed.
   SERVER;
@@ -35,7 +35,7 @@ enum Fault {
     }
   }
 
-  /// Returns whether this is why an operation failed: by the exception, or by what caused it.
+  /// Whether this fault explains an operation's failure, by the exception or by one of its causes.
   boolean excuses(Throwable failure) {
     for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
       if (isExcused(cause)) {

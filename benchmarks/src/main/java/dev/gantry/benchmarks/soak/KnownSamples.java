@@ -24,10 +24,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 
-/// Samples as raw shards and as TFRecord, whose bytes are also in memory, and the order in which an undisturbed
-/// epoch has them.
+/// Samples in raw shards and in TFRecord files, whose bytes are also in memory, and the order in
+/// which an uninterrupted epoch has them.
 final class KnownSamples {
-  /// Names the files that an epoch comes from, and how it comes.
+  /// Says which files an epoch reads, and in which order.
   enum Kind {
     SHARDS("epoch of raw shards"),
     INDEXED("epoch of TFRecord by index"),
@@ -90,9 +90,9 @@ final class KnownSamples {
     return order;
   }
 
-  /// Opens samples in an order that is always the same, however many readers there are.
+  /// Opens the samples in an order that does not depend on the number of readers.
   ///
-  /// @param transform of the images
+  /// @param transform the transform of the images
   GantryDataset open(
       Kind kind, GantrySession session, int threads, UnaryOperator<NDList> transform) {
     return switch (kind) {
@@ -128,7 +128,7 @@ final class KnownSamples {
     return COUNT;
   }
 
-  /// Compares a batch with the samples that come at a place of the order.
+  /// Compares a batch with the samples that the order has at this position.
   ///
   /// @return how many samples it has
   int verify(Kind kind, int from, Batch batch) {

@@ -18,9 +18,9 @@ import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.function.LongUnaryOperator;
 
-/// A safetensors file of random numbers, whose bytes are also in memory, to compare with.
+/// A safetensors file of random numbers whose bytes are also in memory, for comparison.
 final class KnownWeights {
-  /// The name of each tensor that divides by 4 along both axes begins so.
+  /// The prefix of the names of all tensors whose sizes along both axes are multiples of 4.
   static final String MATRIX = "layers.";
 
   private static final int MATRICES = 10;
@@ -43,8 +43,8 @@ final class KnownWeights {
   }
 
   static KnownWeights make(Path file) throws IOException {
-    // Clears the highest bit of each exponent: no number is NaN or infinite then, and conversions
-    // keep all bits.
+    // Clears the highest bit of each exponent, so that no number is NaN or infinite and
+    // conversions keep all bits.
     LongUnaryOperator finite = bits -> bits & 0xBFFF_BFFF_BFFF_BFFFL;
     List<Tensor> tensors = new ArrayList<>();
     for (int i = 0; i < MATRICES; i++) {
@@ -55,7 +55,7 @@ final class KnownWeights {
               wide ? "F32" : "BF16",
               List.of(wide ? 512L : 1024L, 1024L),
               finite));
-      // The odd length makes the tensors behind this one begin at any byte.
+      // The odd length has the effect that later tensors begin at unaligned offsets.
       tensors.add(new Tensor("bytes." + i, "F8_E4M3", List.of(333L + 2L * i), finite));
       tensors.add(new Tensor("norm." + i, "BF16", List.of(7L + i), finite));
     }
@@ -112,7 +112,7 @@ final class KnownWeights {
     return all.flip();
   }
 
-  /// The numbers of a tensor as FLOAT32: those of BF16 are the upper halves.
+  /// Returns the numbers of a tensor as FLOAT32. A BF16 number is the upper half of a FLOAT32.
   ByteBuffer widened(String name) {
     if (!part(name).dtype().equals("BF16")) {
       return expected(name);
@@ -126,7 +126,7 @@ final class KnownWeights {
   }
 
   /// @return how many bytes were compared
-  /// @throws WrongBytesException if any is another than in the file
+  /// @throws WrongBytesException if a byte differs from the file's
   long verify(NDList arrays) {
     long verified = 0;
     for (NDArray array : arrays) {

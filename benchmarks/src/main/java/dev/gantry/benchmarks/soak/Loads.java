@@ -22,8 +22,8 @@ import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/// Loads weights in each way and compares each byte. Views of what one thread loaded are closed by any other, so that
-/// memory also goes on another thread than it came.
+/// Loads weights in every supported manner and compares each byte. Any thread may close the arrays
+/// that another thread loaded, so that memory is also freed on a thread that did not allocate it.
 final class Loads extends Activity {
   private static final Fault[] FAULTS = {
     Fault.CANCEL, Fault.INTERRUPT, Fault.FILES, Fault.SESSION, Fault.CONSUMER, Fault.MANAGER
@@ -165,7 +165,8 @@ final class Loads extends Activity {
     }
   }
 
-  /// Onto all devices, the CPU among them where there is but one: the same to each, or each a rank's part.
+  /// Loads onto all devices, the CPU among them if there is only one: the same tensors to each, or
+  /// to each a rank's part.
   private void place(Trial trial) {
     List<Device> devices = new ArrayList<>(scene.devices());
     if (devices.size() == 1 && devices.getFirst().isGpu()) {

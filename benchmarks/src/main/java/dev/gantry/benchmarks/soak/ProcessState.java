@@ -23,12 +23,13 @@ import javax.management.ObjectName;
 
 /// The resources that the process holds while no activity runs.
 ///
-/// @param descriptors how many of each kind are open, but for what the JVM opens for itself at any time
-/// @param sockets what the kernel knows of each socket
-/// @param folderFiles descriptors and mappings of the soak's own files
-/// @param threads the names of all threads, without numbers, and how many have each
+/// @param descriptors how many descriptors of each kind are open, without those that the JVM opens
+///     for itself at any time
+/// @param sockets the kernel's description of each socket
+/// @param folderFiles the descriptors and mappings of the soak's own files
+/// @param threads how many threads have each name, numbers in the names left out
 /// @param residentByName see [OwnProcess#residentByName]
-/// @param deviceBytes memory of all devices that is in use, by whomever
+/// @param deviceBytes the used memory of all devices, including that of other processes
 record ProcessState(
     LiveResources.Snapshot held,
     Map<String, Long> descriptors,
@@ -72,7 +73,8 @@ record ProcessState(
         usedBytes(devices));
   }
 
-  /// Has the allocator give back to the system what is free: what stays resident is in use then.
+  /// Makes the allocator return free memory to the system, so that the resident memory afterwards
+  /// is in use.
   private static void trim() throws IOException {
     try {
       var _ =
@@ -121,12 +123,13 @@ record ProcessState(
     return sum(threads);
   }
 
-  /// How many threads neither Gantry nor the soak has started: those of the JVM and of libraries.
+  /// Returns how many threads were started by neither Gantry nor the soak, but by the JVM and by
+  /// libraries.
   long foreignThreads() {
     return threadCount() - sum(ownThreads(threads));
   }
 
-  /// The names of Gantry's and the soak's threads that run now, and how many have each.
+  /// Returns how many of Gantry's and the soak's running threads have each name.
   static SortedMap<String, Long> ownThreads() {
     return ownThreads(threadNames());
   }

@@ -30,8 +30,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/// Replaces the weights of a block, and moves them to host memory and back, while another thread predicts: each answer
-/// is that of one of the versions, and never of a mixture.
+/// Replaces the weights of a block, and moves them to host memory and back, while another thread
+/// predicts. Each answer must be that of a single version of the weights.
 final class Refreshes extends Activity {
   private static final Fault[] FAULTS = {
     Fault.CANCEL, Fault.INTERRUPT, Fault.FILES, Fault.SESSION, Fault.CONSUMER
@@ -101,10 +101,11 @@ final class Refreshes extends Activity {
         try (NDList answers = predictor.predict(new NDList(ones))) {
           verify(answers.singletonOrThrow().toFloatArray());
           scene.tally().operation("prediction beside refreshes");
-          // Leaves the cores to others, too.
+          // The pause leaves the cores to other activities.
           LockSupport.parkNanos(PAUSE_NANOS);
         } catch (Exception e) {
-          // While the weights are away, or mixed by a failed refresh, predictions are refused.
+          // Predictions are refused while the weights are offloaded, or after a failed refresh has
+          // mixed two versions.
           if (!isRefusal(e)) {
             throw e;
           }

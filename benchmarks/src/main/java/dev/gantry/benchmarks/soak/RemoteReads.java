@@ -11,8 +11,8 @@ import dev.gantry.testing.RangeServer.Answer;
 import java.nio.file.Path;
 import java.util.Random;
 
-/// Loads weights from an HTTP server, past a cache and through one that is too small for all files. The server answers
-/// wrongly when it shall.
+/// Loads weights from an HTTP server, without a cache and through a cache that is too small for
+/// all files. The server sends wrong answers if the fault says so.
 final class RemoteReads extends Activity {
   private static final Fault[] FAULTS = {
     Fault.CANCEL, Fault.INTERRUPT, Fault.SESSION, Fault.CONSUMER, Fault.MANAGER, Fault.ANSWERS

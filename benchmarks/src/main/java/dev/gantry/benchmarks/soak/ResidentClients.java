@@ -16,7 +16,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Maps the weights of a server, which is another process and is killed now and then: who has mapped them goes on.
+/// Maps the weights of a server in another process, which is killed now and then. Clients that
+/// have mapped the weights must continue.
 final class ResidentClients extends Activity {
   private static final int KEPT = 3;
 
@@ -76,7 +77,7 @@ final class ResidentClients extends Activity {
     if (line == null) {
       throw new IOException("the server ended with code " + process.waitFor() + ": " + last);
     }
-    // The server would otherwise wait for us to read what it says.
+    // The server's output must be read, because a full pipe would block the server.
     Thread _ =
         Thread.ofPlatform()
             .daemon()

@@ -29,8 +29,9 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.zip.CRC32C;
 
-/// Trains, saves in each mode, keeps the last few checkpoints, and restores the latest into another training: it must be
-/// the state of one of the saved steps, bit for bit, and of the last one if that was reported.
+/// Trains, saves in each mode, keeps the last few checkpoints, and restores the latest into
+/// another training. The restored state must equal that of a saved step bit for bit, and must be
+/// that of the last step if its save was reported as complete.
 final class Saves extends Activity {
   private static final Fault[] FAULTS = {
     Fault.CANCEL, Fault.INTERRUPT, Fault.FILES, Fault.SESSION, Fault.CONSUMER
@@ -39,7 +40,7 @@ final class Saves extends Activity {
   private static final int UNITS = 384;
   private static final int ROWS = 8;
 
-  /// A model with a trainer; batches depend on nothing but the number of the step.
+  /// A model with a trainer. Batches depend only on the number of the step.
   private static final class Training implements AutoCloseable {
     final Model model;
     final Trainer trainer;
@@ -90,7 +91,8 @@ final class Saves extends Activity {
     }
   }
 
-  /// A checksum of a parameter, which can be added to those of others in any order.
+  /// Returns a checksum of a parameter. The sum of several parameters' checksums does not depend
+  /// on their order.
   static int sum(String name, NDArray array) {
     CRC32C sum = new CRC32C();
     // DJL would leave a copy of an array on a GPU with the array's manager, which lives as long as
@@ -103,7 +105,8 @@ final class Saves extends Activity {
 
   private final Path folder;
 
-  /// The checksum of the parameters of each step that was saved, for those who read meanwhile.
+  /// The checksum of the parameters at each saved step, for threads that read checkpoints
+  /// meanwhile.
   private final Map<Long, Integer> sums = new ConcurrentHashMap<>();
 
   private final Training training;
@@ -154,7 +157,7 @@ final class Saves extends Activity {
                 },
                 _ -> {});
     try (CheckpointSaver saver = builder.build()) {
-      // As after a crash: the training goes on from what is on the disk.
+      // As after a crash, the training resumes from the checkpoint on the disk.
       var _ = saver.restoreLatest(training.model, training.trainer);
       int saves = 1 + random.nextInt(3);
       for (int i = 0; i < saves; i++) {
@@ -202,8 +205,8 @@ final class Saves extends Activity {
     }
   }
 
-  /// Compares the optimizers' states. A further step of both would not do: DJL's are now and then wrong beside threads that
-  /// make and close arrays.
+  /// Compares the states of the optimizers. Comparing a further step of both trainings would not
+  /// work, because DJL's steps are sometimes wrong while other threads make and close arrays.
   private void requireOptimizer(long found) {
     SavedOptimizer<NDArray> saved = OptimizerState.of(training.trainer).values();
     SavedOptimizer<NDArray> restored = OptimizerState.of(other.trainer).values();

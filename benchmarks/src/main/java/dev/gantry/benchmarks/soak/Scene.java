@@ -9,10 +9,10 @@ import java.util.concurrent.ScheduledExecutorService;
 
 /// The data and tools that the activities of a phase share.
 ///
-/// @param folder where they keep files
-/// @param devices that tensors go to
-/// @param session of this phase, which has no faults
-/// @param timer brings faults about
+/// @param folder the folder in which the activities keep files
+/// @param devices the devices to which tensors are loaded
+/// @param session the session of this phase, which has no faults
+/// @param timer runs the actions that cause faults
 record Scene(
     Path folder,
     List<Device> devices,

@@ -21,22 +21,26 @@ import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Does everything at once for a given time, with random faults: `soak MINUTES [DEVICE,DEVICE… [SEED [FOLDER]]]`.
+/// Runs all activities at once for a given time, with random faults: `soak MINUTES [DEVICE,DEVICE…
+/// [SEED [FOLDER]]]`.
 ///
-/// The time is cut into phases. In each, all activities run beside one another, each on a thread of its own; between
-/// two phases nothing runs, and the process must hold what it held after the first one. Each byte that comes is compared
-/// with what was written. Exit code 1 on a wrong byte, a leak, an exception that no fault excuses, or a stall.
+/// The time is divided into phases. In a phase, each activity runs on a thread of its own, beside
+/// the others. Between two phases nothing runs, and the process must hold the same resources as
+/// after the first phase. Every byte that is read is compared with what was written. The exit code
+/// is 1 after a wrong byte, a leak, an exception that no fault excuses, or a stall.
 public final class Soak {
   private static final long STALL_SECONDS = 300;
   private static final int TIMERS = 4;
 
-  /// How long Gantry's threads may run after the last work: many wait ten seconds for the next.
+  /// How long Gantry's threads may run after the last work: many wait ten seconds for further
+  /// work.
   private static final long LAST_THREADS_SECONDS = 120;
 
   private static final Duration THREADS_LOOK = Duration.ofMillis(200);
 
-  /// How much more memory the last phases may leave resident than the first ones, the Java heap's pages included: the
-  /// allocator's arenas and the heap grow for some minutes. Ten loads that stay are more.
+  /// The resident memory of the last phases may exceed that of the first ones by this much,
+  /// including the pages of the Java heap. The arenas of the allocator and the heap grow for some
+  /// minutes. Ten leaked loads exceed this limit.
   private static final long GROWTH_BYTES = 320L << 20;
 
   private static final int MOST_MAPPINGS = 10;
@@ -61,9 +65,9 @@ public final class Soak {
   }
 
   public static void main(String[] arguments) throws Exception {
-    // Threads of libtorch that wait for each other spin: on a busy machine, for minutes.
+    // libtorch's threads spin while they wait for each other, on a busy machine for minutes.
     System.setProperty("ai.djl.pytorch.num_threads", "1");
-    // Each fault would be a warning.
+    // Without this, each fault would log a warning.
     System.setProperty("org.slf4j.simpleLogger.log.dev.gantry", "error");
     double minutes = Double.parseDouble(arguments[0]);
     List<Device> devices = devices(arguments.length > 1 ? arguments[1] : "");
@@ -81,7 +85,7 @@ public final class Soak {
     System.exit(good ? 0 : 1);
   }
 
-  /// The named devices; without a name, the first GPU, or the CPU where there is none.
+  /// Returns the named devices; if none is named, the first GPU, or the CPU if there is no GPU.
   private static List<Device> devices(String names) {
     if (names.isEmpty()) {
       return devices(GantrySession.bestDevice().toString());
@@ -105,7 +109,7 @@ public final class Soak {
 
   private boolean run(long nanos) throws Exception {
     long begin = System.nanoTime();
-    // The first phase is short: it brings classes, compiled code, and what libraries keep.
+    // The first phase is short. It loads classes, compiles code, and fills what libraries keep.
     long phase = Math.clamp(nanos / 20, TimeUnit.SECONDS.toNanos(10), TimeUnit.MINUTES.toNanos(3));
     for (int number = 0; faults.isEmpty() && System.nanoTime() - begin < nanos; number++) {
       phase(number, System.nanoTime() + Math.min(phase, begin + nanos - System.nanoTime()));
@@ -210,7 +214,8 @@ public final class Soak {
         });
   }
 
-  /// Waits until none of Gantry's threads runs. One that a phase left for good runs still.
+  /// Waits until none of Gantry's threads runs. A thread that a phase has leaked still runs
+  /// afterwards.
   private void checkThreads() throws InterruptedException {
     long begin = System.nanoTime();
     SortedMap<String, Long> left = ProcessState.ownThreads();

@@ -18,7 +18,8 @@ final class Tally {
     operations.computeIfAbsent(kind, _ -> new LongAdder()).increment();
   }
 
-  /// Counts faults of an operation, which failed as it should have or ended well all the same.
+  /// Counts an operation with a fault that failed as expected, or that succeeded in spite of the
+  /// fault.
   void faults(String kind, long count, boolean good) {
     faults.computeIfAbsent(kind, _ -> new LongAdder()).add(count);
     failures.computeIfAbsent(kind, _ -> new LongAdder()).add(good ? 0 : 1);
@@ -40,7 +41,7 @@ final class Tally {
     return sums(faults);
   }
 
-  /// How many operations failed by a fault of each kind.
+  /// Returns how many operations each kind of fault made fail.
   SortedMap<String, Long> failures() {
     return sums(failures);
   }

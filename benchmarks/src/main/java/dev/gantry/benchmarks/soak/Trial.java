@@ -19,9 +19,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// One operation with its fault: what the operation is given goes wrong at a random moment.
+/// One operation with its fault, which occurs at a random moment.
 ///
-/// For one thread. When it is closed, nothing goes wrong any more.
+/// Not thread-safe. After it is closed, no fault occurs any more.
 final class Trial implements AutoCloseable {
   private static final int MOST_DELAY_MICROS = 20_000;
 
@@ -33,7 +33,7 @@ final class Trial implements AutoCloseable {
   private final Thread thread = Thread.currentThread();
   private boolean over;
 
-  /// @param healthy the session to use where the fault is not one of the session
+  /// @param healthy the session to use if the fault does not concern the session
   Trial(Fault fault, GantrySession healthy, ScheduledExecutorService timer, Random random) {
     this.fault = fault;
     this.untilThrow =
@@ -109,7 +109,8 @@ final class Trial implements AutoCloseable {
     }
   }
 
-  /// A manager for what is loaded, which is closed by now if that is the fault.
+  /// Returns a manager for the loaded arrays. If the fault is a closed manager, it is closed
+  /// already.
   NDManager manager(Device device) {
     NDManager manager = NDManager.newBaseManager(device, "PyTorch");
     boolean _ = closes(manager);
@@ -118,7 +119,7 @@ final class Trial implements AutoCloseable {
 
   /// Closes a manager if that is the fault.
   ///
-  /// @return whether it is
+  /// @return whether that is the fault
   boolean closes(NDManager manager) {
     if (fault == Fault.MANAGER) {
       manager.close();
@@ -127,7 +128,7 @@ final class Trial implements AutoCloseable {
     return false;
   }
 
-  /// How many system calls were made to fail or to do less than asked for.
+  /// Returns how many system calls failed, or did less than was asked for, by injection.
   int failedCalls() {
     return calls == null ? 0 : calls.faults();
   }

@@ -17,7 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// Writes one file of weights again and again. Whatever happens, the name has the old file or the new one, whole.
+/// Writes one file of weights again and again. After any fault, the name must refer to the old
+/// file or to the new one, complete.
 final class Writes extends Activity {
   private static final Fault[] FAULTS = {
     Fault.CANCEL, Fault.INTERRUPT, Fault.FILES, Fault.SESSION, Fault.CONSUMER
@@ -60,7 +61,7 @@ final class Writes extends Activity {
     }
   }
 
-  /// @param good whether the write ended well: else the file may be the old or the new one
+  /// @param good whether the write succeeded; otherwise the file may be the old or the new one
   private void verify(int version, boolean good) throws IOException {
     if (!Files.exists(file)) {
       if (good || written >= 0) {

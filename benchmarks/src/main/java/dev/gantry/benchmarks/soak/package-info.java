@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Everything at once for a given time, with faults: what stays right, and what stays behind.
+/// Runs all operations at once for a given time, with faults, and checks that results are right
+/// and that nothing leaks.
 @NullMarked
 package dev.gantry.benchmarks.soak;
 
