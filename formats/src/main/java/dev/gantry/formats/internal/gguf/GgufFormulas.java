@@ -256,7 +256,7 @@ final class GgufFormulas {
     return grid(grid, codes, index, 4);
   }
 
-  /// @param how many elements an entry has; together their codes have 16 bits
+  /// @param elements how many elements an entry has; together their codes have 16 bits
   private Formula grid(Table grid, Table codes, Formula index, int elements) {
     int bits = Short.SIZE / elements;
     return codes.at(bits(grid.at(index), e.modulo(elements).times(bits), elements == 8 ? 2 : 3));

@@ -16,7 +16,7 @@ import java.util.Optional;
 /// Immutable.
 ///
 /// @param members the members of the object, by name
-/// @param the file offset of each member, those that are null included; empty if the document was
+/// @param offsets the file offset of each member, those that are null included; empty if the document was
 ///     read from no file
 public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
   private static final long MAX_BYTES = 16 << 20;

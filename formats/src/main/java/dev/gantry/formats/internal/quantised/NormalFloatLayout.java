@@ -79,7 +79,7 @@ final class NormalFloatLayout {
 
   /// Returns the largest absolute value of a block.
   ///
-  /// @param the block's number
+  /// @param number the block's number
   /// @param ofRow how many blocks a row has, or 0 if blocks run across rows
   private static Formula maximum(
       Layout layout, String weight, JsonTree notes, Formula number, long blocks, long ofRow) {

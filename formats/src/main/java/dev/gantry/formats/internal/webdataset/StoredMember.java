@@ -40,7 +40,7 @@ record StoredMember(
 
   /// Finds a field in all samples.
   ///
-  /// @param the indexes of the archives, which together have at least one sample
+  /// @param indexes the indexes of the archives, which together have at least one sample
   /// @throws MisuseException if a sample lacks the field, or has it in another form than wanted
   static StoredMember of(GantrySession session, MemberField wanted, List<TarIndex> indexes) {
     List<boolean[]> members =

@@ -62,7 +62,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
 
   /// Makes a catalogue that owns the indexes.
   ///
-  /// @param the indexes of the archives, in order
+  /// @param indexes the indexes of the archives, in order
   /// @param wanted the fields, each name once
   /// @param names the names of the fields and lengths that batches have, in order
   /// @throws MisuseException if there is no sample, or a sample lacks a field or has it in another form
