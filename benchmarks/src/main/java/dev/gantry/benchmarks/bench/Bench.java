@@ -33,7 +33,7 @@ import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// One run of the bench: block after block, in each of which contenders take turns.
+/// One run of the bench. It runs block after block; in each block, contenders run in turns.
 public final class Bench implements AutoCloseable {
   /// The pause between runs on a GPU: meanwhile the driver clears freed memory, which would make the next
   /// run a tenth slower.
@@ -58,8 +58,8 @@ public final class Bench implements AutoCloseable {
   /// The time at which the budget is used up, by [System#nanoTime].
   private final long end;
 
-  /// @param progress is told how many blocks are done
-  /// @param status is told what is being done
+  /// @param progress receives how many blocks are done
+  /// @param status receives a description of the current work
   public Bench(Settings settings, ProgressListener progress, Consumer<String> status) {
     this.settings = settings;
     this.progress = progress;
@@ -83,8 +83,8 @@ public final class Bench implements AutoCloseable {
     return System.nanoTime() >= end;
   }
 
-  /// @throws IOException if there is no room for the files, or they cannot be read or written
-  /// @throws WrongBytesException if a load brought wrong bytes
+  /// @throws IOException if the disk has too little space, or a file cannot be read or written
+  /// @throws WrongBytesException if a load returned wrong bytes
   public Result run() throws Exception {
     Diagnosis diagnosis = session.diagnose();
     Device device = settings.device();

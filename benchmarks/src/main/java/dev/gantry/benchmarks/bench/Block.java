@@ -15,7 +15,7 @@ import java.util.Map;
 /// A set of contenders that are measured in turns.
 ///
 /// @param files the files that are made hot or cold before each run
-/// @param weight its share of the time
+/// @param weight the block's share of the time
 /// @param contenders makes the contenders when the block begins
 record Block(
     Group group, String what, Heat heat, List<Path> files, double weight, Contenders contenders) {
@@ -24,7 +24,7 @@ record Block(
     List<Entry> make() throws Exception;
   }
 
-  /// @param ceiling name of the ceiling to compare with; empty for none
+  /// @param ceiling the name of the ceiling to compare with; empty for none
   record Entry(
       Group group, Contender contender, long bytes, String ceiling, Map<String, Long> parameters) {
     static Entry of(Group group, Contender contender, long bytes, String ceiling) {
@@ -44,8 +44,8 @@ record Block(
     return group.title() + ", " + place();
   }
 
-  /// Whether a warm-up comes first: contenders on cold files have run on hot ones before, and a fresh
-  /// process is never warm.
+  /// Whether a warm-up comes first. It does not for contenders on cold files, which have run on
+  /// hot files before, nor for fresh processes, which are never warm.
   boolean warmsUp() {
     return heat != Heat.COLD && group != Group.FIRST_LOAD;
   }

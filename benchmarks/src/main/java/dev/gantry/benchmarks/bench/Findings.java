@@ -21,8 +21,8 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Collects what a bench has found. Thread-safe, since the thread that ends the bench early writes what
-/// there is.
+/// Collects the results of a bench. Thread-safe, because the thread that ends the bench early
+/// writes the results so far.
 final class Findings {
   private final Settings settings;
   private final long begin = System.nanoTime();
@@ -30,7 +30,7 @@ final class Findings {
   private final Set<Absence> absences = new LinkedHashSet<>();
   private final Set<String> failed = new HashSet<>();
 
-  /// The parts that are not done, in their order.
+  /// The parts that are not done yet, in their order.
   private final List<String> parts = new ArrayList<>();
 
   /// The points of the part that is being measured.
@@ -55,7 +55,7 @@ final class Findings {
     current = measured;
   }
 
-  /// Ends the part that was begun.
+  /// Ends the current part.
   synchronized void done() {
     points.addAll(current.get());
     current = List::of;
@@ -75,8 +75,8 @@ final class Findings {
     return reason.replaceAll(Pattern.quote(settings.folder() + File.separator) + "[^ :]*(: )?", "");
   }
 
-  /// Records a failure. A contender that fails in several places for one reason is named once, with the
-  /// first place.
+  /// Records a failure. A contender that fails in several parts for the same reason is listed
+  /// once, with the first part.
   synchronized void failed(String place, Absence failure) {
     if (failed.add(failure.what() + withoutPaths(failure.reason()))) {
       absent(failure.what() + ", first " + place, failure.reason());

@@ -15,7 +15,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// The ways to load that a Java program has without Gantry.
+/// The loaders that a Java program can use without Gantry.
 public final class JvmPeers {
   private static final long PART_BYTES = 8L << 20;
 

@@ -34,9 +34,9 @@ final class PythonPeers implements AutoCloseable {
 
   private PythonPeers() {}
 
-  /// @param interpreter such as `python3`
+  /// @param interpreter the Python interpreter, such as `python3`
   /// @param device `cpu` or `cuda:N`
-  /// @param folder for the script
+  /// @param folder the folder for the script
   static PythonPeers start(String interpreter, String device, Path folder) {
     PythonPeers peers = new PythonPeers();
     try {
@@ -95,7 +95,7 @@ final class PythonPeers implements AutoCloseable {
     absences.add(new Absence("python3: safetensors, torch, fastsafetensors", reason));
   }
 
-  /// The peers that cannot be used, and why.
+  /// Returns the peers that cannot be used, with the reasons.
   List<Absence> absences() {
     return absences;
   }
@@ -104,7 +104,7 @@ final class PythonPeers implements AutoCloseable {
     return names.isEmpty();
   }
 
-  /// @param spare where a peer may keep a copy of the file in its own format
+  /// @param spare the path at which a peer may keep a copy of the file in its own format
   List<Contender> contenders(Path file, Path spare) {
     return names.stream().map(name -> contender(name, file, spare)).toList();
   }

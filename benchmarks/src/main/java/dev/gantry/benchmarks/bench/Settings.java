@@ -9,10 +9,10 @@ import org.jspecify.annotations.Nullable;
 /// The settings of a bench.
 ///
 /// @param folder an empty folder for files, which the caller removes
-/// @param file the only one to load; null for files of random bytes
-/// @param sizes of files to make, in bytes; empty for what suits the machine
+/// @param file the only file to load; null for files of random bytes
+/// @param sizes the sizes of the files to make, in bytes; empty for sizes that suit the machine
 /// @param repeats how often each point is measured, if there is time
-/// @param command that the user gave
+/// @param command the command line that the user gave
 public record Settings(
     Path folder,
     @Nullable Path file,

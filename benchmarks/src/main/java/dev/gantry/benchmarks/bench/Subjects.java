@@ -18,7 +18,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.function.LongSupplier;
 
-/// The files that a bench loads: a user's own, or made of random bytes.
+/// The files that a bench loads: the user's own file, or files of random bytes.
 final class Subjects {
   private static final long MIB = 1 << 20;
   private static final long SMALL_BYTES = 50_000;
@@ -54,15 +54,15 @@ final class Subjects {
     return fitting.isEmpty() ? List.of(Math.max(MIB, room / MIB * MIB)) : fitting;
   }
 
-  /// @param leftOut what was not made in time
+  /// @param leftOut describes the files that were not made in time
   record Made(List<Subject> subjects, List<String> leftOut) {}
 
   /// Makes two files of each size, the smaller ones first: one tensor, and many small ones. Those that
   /// would take more than half of the time that is left are left out, except for the first two.
   ///
-  /// @param copies of each file that others make
-  /// @param end of the time, by `clock` in nanoseconds
-  /// @throws IOException if there is no room
+  /// @param copies how many copies of each file other contenders make
+  /// @param end the time at which the budget ends, by `clock` in nanoseconds
+  /// @throws IOException if the disk has too little space
   static Made make(Path folder, List<Long> sizes, int copies, long end, LongSupplier clock)
       throws IOException {
     long needed = sizes.stream().mapToLong(size -> 2 * size * (1 + copies)).sum();
