@@ -15,7 +15,6 @@ import org.jspecify.annotations.Nullable;
 /// never fails: [#requireAll] reports the fields that a version of DJL lacks. Thread-safe.
 ///
 /// @param <T> the type of the field's value
-/// @param <T> what it holds
 public record PrivateField<T>(String description, @Nullable Field field) {
   /// @param type the field's type as `Type#getTypeName` returns it, with its type arguments; it
   ///     must be `T`

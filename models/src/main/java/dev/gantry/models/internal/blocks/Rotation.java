@@ -135,7 +135,6 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
   /// unchanged.
   ///
   /// @param cosines `[batch or 1, 1, length, size / 2]`; `sines` has the same shape
-  /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
   public record Turn(NDArray cosines, NDArray sines) {
     /// @param heads `[batch, length, heads, size]`
     /// @param fused whether a single GPU kernel may turn the heads, which records no gradients
