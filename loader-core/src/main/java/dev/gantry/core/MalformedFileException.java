@@ -36,7 +36,7 @@ public final class MalformedFileException extends GantryException {
     return local ? Location.of(Path.of(file)) : Location.of(file);
   }
 
-  /// Where in the file the fault is, in bytes from the start of the file.
+  /// Returns the offset of the fault, in bytes from the start of the file.
   public long offset() {
     return offset;
   }

@@ -8,7 +8,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
-import java.util.function.ToIntFunction;
 
 /// Decodes the features of records into a batch's memory.
 ///
@@ -64,44 +63,20 @@ public final class ExampleDecoder {
   /// @param rows each feature's row length in units, long enough for the record
   public void decode(
       RawRecord record, MemorySegment batch, DecodedLayout layout, long[] rows, int sample) {
-    reader.read(record);
+    var _ = read(record);
     write(record, batch, layout, rows, sample, NONE);
   }
 
-  /// Writes all features of a record except one, whose value has been read into the batch
-  /// already. In the record's memory, any bytes may lie at that value's offset.
-  ///
-  /// @param except chooses the feature to leave out, when the values have been found; [#NONE] if
-  ///     the bytes read into the batch were not that feature's
-  /// @return false if no feature was chosen; nothing is written then
-  boolean decodeAround(
-      RawRecord record,
-      MemorySegment batch,
-      DecodedLayout layout,
-      long[] rows,
-      int sample,
-      ToIntFunction<ExampleReader> except) {
-    try {
-      reader.read(record);
-    } catch (MalformedFileException _) {
-      // The record is probably intact, but a part of its message was read elsewhere.
-      return false;
-    }
-    int feature = except.applyAsInt(reader);
-    if (feature == NONE) {
-      return false;
-    }
-    write(record, batch, layout, rows, sample, feature);
-    return true;
-  }
-
-  /// The values of the record that was decoded last.
-  ExampleReader values() {
+  /// Finds the values of a record, which [#write] writes then.
+  ExampleReader read(RawRecord record) {
+    reader.read(record);
     return reader;
   }
 
-  /// @param except a feature to leave out, or [#NONE]
-  private void write(
+  /// Writes the features of the record that was read last.
+  ///
+  /// @param except the number of a feature that is left out, or [#NONE]
+  void write(
       RawRecord record,
       MemorySegment batch,
       DecodedLayout layout,

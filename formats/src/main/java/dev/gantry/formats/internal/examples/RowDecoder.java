@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
+import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
@@ -31,8 +32,9 @@ public final class RowDecoder implements RecordSink {
 
   @Override
   public void accept(RawRecord record, int number) {
-    decoder.decode(record, batch, layout, rows, number);
-    straight.learn(decoder.values());
+    ExampleReader values = decoder.read(record);
+    decoder.write(record, batch, layout, rows, number, ExampleDecoder.NONE);
+    straight.learn(values);
   }
 
   @Override
@@ -47,12 +49,15 @@ public final class RowDecoder implements RecordSink {
 
   @Override
   public boolean acceptAround(RawRecord record, int number, Straight part) {
-    return decoder.decodeAround(
-        record,
-        batch,
-        layout,
-        rows,
-        number,
-        values -> straight.isAt(part.start(), values) ? straight.feature() : ExampleDecoder.NONE);
+    try {
+      if (!straight.isAt(part.start(), decoder.read(record))) {
+        return false;
+      }
+    } catch (MalformedFileException _) {
+      // The reader has probably taken the other bytes in the part's place for the record's.
+      return false;
+    }
+    decoder.write(record, batch, layout, rows, number, straight.feature());
+    return true;
   }
 }
