@@ -23,24 +23,23 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
-/// Measures how long a cancelled load takes to return while other loads run, also where the device has no room for all of
-/// them.
+/// Measures how long a cancelled load takes to return while other loads run, also where the device
+/// has too little memory for all of the loads.
 final class CancelBench {
   private static final int TURNS = 15;
 
-  /// The longest time after which a load is cancelled.
+  /// The longest time from the start of a load to its cancellation.
   private static final int MAX_MILLIS = 100;
 
   private CancelBench() {}
 
-  /// How a load ended.
   private enum End {
     LOADED,
     CANCELLED,
     NO_MEMORY
   }
 
-  /// @param arguments the device, the file, and numbers of loads at once
+  /// @param arguments the device, the file, and one or more numbers of concurrent loads
   static void main(String[] arguments) throws Exception {
     Device device = Device.parse(arguments[0]);
     Path file = Path.of(arguments[1]);
@@ -68,10 +67,11 @@ final class CancelBench {
     }
   }
 
-  /// Runs loads at once, and cancels one of them.
+  /// Runs `count` concurrent loads, and cancels the first one.
   ///
-  /// @param millis gets how long the cancelled one took to return, if it was not over before
-  /// @return how many found no device memory
+  /// @param millis receives how long the cancelled load took to return, unless it ended before the
+  ///     cancellation
+  /// @return how many loads were refused for want of device memory
   private static int turn(
       GantrySession session,
       ExecutorService executor,

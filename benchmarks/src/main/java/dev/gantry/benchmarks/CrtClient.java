@@ -31,13 +31,14 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// Transfers by Amazon's CRT client alone, with one request for each object, which the client splits by itself.
+/// Transfers objects with Amazon's CRT client alone. Each object is one request, which the client
+/// splits into parts by itself.
 final class CrtClient implements AutoCloseable {
   private static final long PART_BYTES = 8L << 20;
   private static final long POOL_BYTES = 2000L << 20;
   private static final double LINE_GBPS = 100;
 
-  /// An object or a file, and its size.
+  /// An object, and its size in bytes.
   record Item(Location.Remote location, long bytes) {
     private String path() {
       return "/" + location.uri().getRawAuthority() + location.uri().getRawPath();
@@ -73,7 +74,7 @@ final class CrtClient implements AutoCloseable {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /// Downloads into memory that was allocated in the first round.
+  /// Downloads objects into memory, which is allocated when an object is first downloaded.
   void download(List<Item> items) {
     List<CompletableFuture<Void>> ends = new ArrayList<>();
     for (Item item : items) {

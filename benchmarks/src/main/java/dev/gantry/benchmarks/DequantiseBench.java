@@ -15,13 +15,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Compares loads of quantised weights as they are with loads that dequantise, on DJL's default device; and, where a Python
-/// with the package gguf is given, each tensor's load as FLOAT32 from a GGUF file with the package's, on the CPU.
+/// Compares loads of quantised weights as they are with loads that dequantise, on DJL's default
+/// device. If a Python with the package gguf is given, the bench also compares the load of each
+/// tensor of a GGUF file as FLOAT32 with the package's dequantisation, both on the CPU.
 final class DequantiseBench {
   private static final int TURNS = 9;
   private static final int TURNS_OF_A_TENSOR = 3;
 
-  /// Dequantises the tensor that each line names, and answers the seconds that it took.
+  /// A script that dequantises the tensor that each line of its input names, and prints the
+  /// seconds that this took.
   private static final String PEER =
       """
       import sys, time, numpy, gguf
@@ -36,7 +38,7 @@ final class DequantiseBench {
 
   private DequantiseBench() {}
 
-  /// @param arguments a GGUF file, or a folder of weights; then a Python, or nothing
+  /// @param arguments a GGUF file or a folder of weights, and optionally a Python interpreter
   static void main(String[] arguments) throws Exception {
     Path file = Path.of(arguments[0]);
     try (NDManager manager = NDManager.newBaseManager();

@@ -38,8 +38,9 @@ import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
-/// Measures the first load of a process. A process that a script has started prints when it reached each
-/// stage, in milliseconds from its start; `GANTRY_STARTED` gives the start in nanoseconds since 1970.
+/// Measures the first load of a process. A script starts the process, which prints when it reached
+/// each stage, in milliseconds from its start. `GANTRY_STARTED` gives the start in nanoseconds
+/// since 1970.
 public final class FirstLoads {
   private static final int LAYERS = 100;
   private static final int LOADS = 3;
@@ -55,7 +56,8 @@ public final class FirstLoads {
     line.append(String.format(Locale.ROOT, "%s %.0f ms  ", what, millis));
   }
 
-  /// Measures the first loads onto a device; with `prepare`, after [Session#prepare].
+  /// Measures the first loads onto a device. With `prepare`, the session prepares the device
+  /// first.
   static void device(String[] arguments) {
     FirstLoads moments = new FirstLoads();
     moments.tell("main");
@@ -77,8 +79,9 @@ public final class FirstLoads {
     System.out.println(moments.line);
   }
 
-  /// Measures the first answer with DJL. With `together` another thread opens the weights and makes the
-  /// device ready while DJL's engine starts. The answer is a product with the first tensor as a row.
+  /// Measures the time to the first answer of DJL. With `together`, another thread opens the
+  /// weights and prepares the device while DJL's engine starts. The answer is the product of the
+  /// first tensor, as a row, and a vector of ones.
   static void answer(String[] arguments) {
     FirstLoads moments = new FirstLoads();
     String location = arguments[0];
@@ -109,7 +112,7 @@ public final class FirstLoads {
       moments.tell("both");
       NDList arrays = weights.load(manager);
       moments.tell(arrays.size() + " arrays");
-      // DJL makes no BFLOAT16 arrays.
+      // DJL creates no BFLOAT16 arrays, so the row becomes FLOAT32.
       NDArray row = arrays.getFirst().reshape(1, -1).toType(DataType.FLOAT32, false);
       NDArray input = manager.ones(new Shape(row.getShape().get(1), 1));
       moments.tell("answer of " + row.matMul(input).toFloatArray().length);
@@ -117,7 +120,8 @@ public final class FirstLoads {
     System.out.println(moments.line);
   }
 
-  /// Measures loads in fresh JVMs by Gantry and by DJL, from `main` until all tensors are loaded.
+  /// Measures first loads by Gantry and by DJL, each in a fresh JVM, which has loaded libtorch
+  /// before or has not.
   static void inTurns(String[] arguments) throws Exception {
     for (String megabytes : Arrays.asList(arguments).subList(1, arguments.length)) {
       Path folder = Files.createTempDirectory("first-load");
@@ -150,7 +154,7 @@ public final class FirstLoads {
     }
   }
 
-  /// Returns the median without the first turn, which does not count.
+  /// Returns the median of a figure over all turns but the first one, which is a warm-up.
   private static double medianMillis(ChildJvm way, int figure) {
     return Spread.of(way.figures().stream().skip(1).map(seconds -> 1e3 * seconds[figure]).toList())
         .median();
@@ -188,7 +192,7 @@ public final class FirstLoads {
     }
   }
 
-  /// Prints the wall-clock and the CPU seconds of a load.
+  /// Prints the wall-clock seconds and the CPU seconds of a load.
   static void main(String[] arguments) throws Exception {
     ChildJvm.endWithParent();
     Path folder = Path.of(arguments[1]);
@@ -197,7 +201,7 @@ public final class FirstLoads {
         var _ = manager.create(1f);
       }
     }
-    // The block is made before the clock starts, since any program needs it.
+    // The block is made before the clock starts, because every program needs a block.
     Block block = block(Integer.parseInt(Files.readString(folder.resolve("size"))));
     long cpu = cpuNanos();
     long begin = System.nanoTime();

@@ -19,8 +19,9 @@ import java.util.TreeSet;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/// Measures tokens a second: `generate FOLDER DEVICE TEXTS [PROMPT]`. `generate.py` makes the folder, and measures
-/// transformers with the same prompts. `GANTRY_STARTED` gives the process's start in nanoseconds since 1970.
+/// Measures how many tokens a second a model generates: `generate FOLDER DEVICE TEXTS [PROMPT]`.
+/// `generate.py` makes the folder, and measures transformers with the same prompts.
+/// `GANTRY_STARTED` gives the process's start in nanoseconds since 1970.
 final class GenerateBench {
   private static final int TURNS = 4;
 
@@ -61,7 +62,7 @@ final class GenerateBench {
     }
   }
 
-  /// A line of what the kernel tells of this process, in KiB.
+  /// Returns a value of `/proc/self/status` in KiB.
   private static long memory(String name) throws IOException {
     return Files.readAllLines(Path.of("/proc/self/status")).stream()
         .filter(line -> line.startsWith(name + ":"))

@@ -28,7 +28,8 @@ import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Loads and saves of DJL's arrays on the CPU, beside DJL's own ways and what the JDK can do.
+/// Compares loads and saves of DJL's arrays on the CPU with DJL's own loads and saves, and with
+/// the ceilings of the JDK.
 final class HostArrays {
   private static final int TURNS = 10;
   private static final int TENSORS = 64;
@@ -64,8 +65,9 @@ final class HostArrays {
     }
   }
 
-  /// Measures durable saves of a model's F32 parameters: Gantry's with manifest and checksums, and DJL's
-  /// two ways followed by `fsync`. Files are removed while the clock is stopped.
+  /// Measures durable saves of a model's F32 parameters. Gantry's saves include a manifest and
+  /// checksums; DJL's `NDList.encode` and `Model.save` are followed by `fsync`. Files are removed
+  /// while the clock is stopped.
   static void save(String[] arguments) throws Exception {
     Path folder = Files.createTempDirectory("gantry-save-");
     long units = (long) Math.sqrt(bytes(arguments) / (double) TENSORS / Float.BYTES);
@@ -132,7 +134,7 @@ final class HostArrays {
         }
       }
     }
-    // Some disks take long to remove files.
+    // Some disks take long to remove files; `sync` waits for them.
     var _ = new ProcessBuilder("sync").start().waitFor();
   }
 }

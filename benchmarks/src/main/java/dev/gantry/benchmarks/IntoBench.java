@@ -18,8 +18,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.SequencedMap;
 
-/// Compares loads into DJL's own tensors with loads into Gantry's slabs, and writes from both, on DJL's
-/// default device.
+/// Compares loads into DJL's own tensors with loads into Gantry's slabs, and writes of both kinds
+/// of arrays, on DJL's default device.
 final class IntoBench {
   private static final int LOADS = 9;
   private static final int WRITES = 3;
@@ -74,7 +74,7 @@ final class IntoBench {
   private static void check(NDList loaded, SequencedMap<String, NDArray> own) {
     for (NDArray array : List.of(loaded.getFirst(), loaded.getLast())) {
       NDArray filled = Objects.requireNonNull(own.get(array.getName()));
-      // Compares bytes, since random bytes may be NaN, which is not equal to itself.
+      // Compares bytes, because random bytes may be NaN, which is not equal to itself.
       if (!array.toByteBuffer().equals(filled.toByteBuffer())) {
         throw new WrongBytesException("other values in " + array.getName());
       }

@@ -14,14 +14,15 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// Loads weights of the same tensors from several files in turns, out of the page cache. The time includes that of reading
-/// each file's header.
+/// Compares loads of several files that hold the same tensors, out of the page cache. The measured
+/// time includes the reading of each file's header.
 final class LoadsBench {
   private static final int TURNS = 9;
 
   private LoadsBench() {}
 
-  /// @param arguments the device, then the files; the others are compared with the first one
+  /// @param arguments the device, then the files; the first file is the one that the others are
+  ///     compared with
   static void main(String[] arguments) throws Exception {
     Device device = Device.parse(arguments[0]);
     List<Path> files = Arrays.stream(arguments).skip(1).map(Path::of).toList();

@@ -10,8 +10,9 @@ import dev.gantry.benchmarks.soak.Soak;
 import java.nio.file.Path;
 import java.util.Arrays;
 
-/// Starts every measurement besides `gantry bench`: `Measure NAME ARGUMENTS`. It uses loops and switches
-/// only, without lambdas or streams, since processes whose first load is measured start here.
+/// Starts every measurement besides `gantry bench`: `Measure NAME ARGUMENTS`. This class uses
+/// loops and switches only, without lambdas and streams, because processes whose first load is
+/// measured start here and would pay for them.
 public final class Measure {
   private static final String USAGE =
       """
@@ -76,8 +77,8 @@ public final class Measure {
     }
   }
 
-  /// How many arguments a measurement needs; a number that no call reaches if the usage does not name the
-  /// measurement.
+  /// Returns how many arguments a measurement needs, by its line of the usage; the largest integer
+  /// if no line names the measurement.
   private static int fewest(String name) {
     for (String line : USAGE.split("\n", -1)) {
       String[] words = line.split(" ", -1);

@@ -29,9 +29,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongUnaryOperator;
 
-/// Measures how fast a Llama with random weights loads into a block that can answer: `ModelBench FOLDER
-/// LAYERS`. A layer has 0.4 GB of BF16. The files are in the page cache. The link's speed is measured
-/// first, in the same run.
+/// Measures how fast a Llama with random weights loads into a block that can answer: `ModelBench
+/// FOLDER LAYERS`. A layer has 0.4 GB of BF16. The files are in the page cache. The speed of the
+/// link to the GPU is measured first, in the same process.
 final class ModelBench {
   private static final long HIDDEN = 4096;
   private static final long INNER = 11008;
@@ -82,7 +82,7 @@ final class ModelBench {
         .close();
   }
 
-  /// @return the model that was refreshed
+  /// @return a loaded model, which was also refreshed in place
   private static Model loads(String title, Path folder, LoadOptions options) throws Exception {
     PageCache.warm(folder.resolve(FILE));
     HubModel hub = HubModel.of(folder);
@@ -178,8 +178,8 @@ final class ModelBench {
     }
   }
 
-  /// Makes a tensor whose random bits are small numbers: 0.0078 to 0.03 of either sign, FP8 codes under 2,
-  /// scales of 0.0078 to 0.03.
+  /// Makes a tensor whose random bits are small numbers, so that the model's answer is finite:
+  /// magnitudes of 0.0078 to 0.03 for BF16, FP8 codes below 2, and scales of 0.0078 to 0.03.
   private static Tensor tensor(String name, String dtype, Long... shape) {
     LongUnaryOperator bits =
         switch (dtype) {

@@ -22,13 +22,15 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Locale;
 
-/// Measures what saves add to a training's steps: `OverlapSaveBench FOLDER [LAYERS UNITS ROWS]`. DJL trains
-/// linear layers with Adam, on the GPU if it has one; a checkpoint holds three arrays a layer.
+/// Measures how much time saves add to the steps of a training: `OverlapSaveBench FOLDER [LAYERS
+/// UNITS ROWS]`. DJL trains linear layers with Adam, on the GPU if there is one. A checkpoint
+/// holds three arrays a layer: the parameter and Adam's two moments.
 ///
-/// A window is a save and the steps after it, until the last loss is known. Windows without saves, with
-/// snapshots that stall and with snapshots that overlap take turns. Each save is durable before the next
-/// window; the clock is stopped meanwhile. At the end the last overlapped checkpoint is compared with the
-/// parameters of its step.
+/// A window is a save, if any, and the steps after the save, until the last loss is known. Windows
+/// without saves, windows with a snapshot that stalls the training and windows with a snapshot
+/// that overlaps it run in turns. Each save is durable before the next window begins; the clock is
+/// stopped while the bench waits for this. At the end the bench compares the last overlapped
+/// checkpoint with the parameters of its step.
 public final class OverlapSaveBench {
   private static final int STEPS = 4;
   private static final int TURNS = 18;
@@ -94,7 +96,7 @@ public final class OverlapSaveBench {
         NDArray loss = trainer.getLoss().evaluate(new NDList(labels), predicted);
         loss.attach(manager);
         collector.backward(loss);
-        // Reads the loss, which waits for the device, as a training that reports its loss does.
+        // Reads the loss, which waits for the device, as in a training that reports its loss.
         float _ = loss.getFloat();
       }
       trainer.step();
@@ -102,7 +104,8 @@ public final class OverlapSaveBench {
     step++;
   }
 
-  /// Measures how long the first saves of a saver stop their caller, with and without preparation.
+  /// Measures how long the first saves of a saver block their caller, with and without
+  /// preparation.
   private void first(Path folder) throws Exception {
     for (boolean prepared : new boolean[] {false, true}) {
       try (CheckpointSaver saver = saver(folder.resolve("first-" + prepared), SaveMode.ASYNC)) {
@@ -159,7 +162,7 @@ public final class OverlapSaveBench {
     synchronise();
   }
 
-  /// Waits for the default stream, by reading a value.
+  /// Waits for the default stream of the device, by reading a value.
   private void synchronise() {
     float _ = trainer.getModel().getBlock().getParameters().valueAt(0).getArray().getFloat(0, 0);
   }
@@ -179,7 +182,7 @@ public final class OverlapSaveBench {
     }
   }
 
-  /// Reads the last layer's first row: that layer is copied last.
+  /// Reads the first row of the last layer, because a snapshot copies that layer last.
   private float[] firstRow() {
     var parameters = trainer.getModel().getBlock().getParameters();
     try (NDArray row = parameters.valueAt(parameters.size() - 1).getArray().get(0)) {

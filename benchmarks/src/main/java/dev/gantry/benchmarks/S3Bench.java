@@ -27,26 +27,30 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Compares downloads of the same objects by the CRT client alone, to direct memory, and by Gantry, to host memory and
-/// to a GPU, in turns. Both clients get parts of 8 MiB and have a pool of direct buffers.
+/// Compares downloads of the same objects, in turns: by the CRT client alone to direct memory, and
+/// by Gantry to host memory and to a GPU. Both clients get parts of 8 MiB and have a pool of
+/// direct buffers.
 ///
-/// `S3Bench s3://bucket/folder/ [ROUNDS]`, with `AWS_ENDPOINT_URL_S3` (path style), `AWS_REGION` and keys in the
-/// environment; `-Xmx64m -XX:MaxDirectMemorySize=4g`, of which each client has half.
+/// `S3Bench s3://bucket/folder/ [ROUNDS]` reads `AWS_ENDPOINT_URL_S3` (path style), `AWS_REGION`
+/// and keys from the environment. The JVM needs `-Xmx64m -XX:MaxDirectMemorySize=4g`; each client
+/// may use half of the direct memory.
 ///
-/// `S3Bench loopback [ROUNDS] [GB]` starts a server that answers after 30 ms and limits each connection to 100 MB/s,
-/// and has Gantry read by HTTP, too, and from a hub into an empty cache folder. The objects and that folder lie in
-/// `/dev/shm`, or in the folder of `-Dbench.folder`.
+/// `S3Bench loopback [ROUNDS] [GB]` starts a server that answers after 30 ms and limits each
+/// connection to 100 MB/s. Gantry then also reads by HTTP, and from a hub into an empty cache
+/// folder. The objects and the cache folder lie in `/dev/shm`, or in the folder of
+/// `-Dbench.folder`.
 public final class S3Bench {
   private static final long DELAY_MILLIS = 30;
   private static final long CONNECTION_BYTES_PER_SECOND = 100_000_000;
   private static final int OBJECTS = 4;
 
-  /// How many repositories of the hub were loaded.
+  /// How many repositories were loaded from the hub; each load gets a repository of its own.
   private static int repositories;
 
   private S3Bench() {}
 
-  /// @param arguments a folder, the number of rounds, and the gigabytes of the objects on the loopback
+  /// @param arguments a folder or `loopback`, the number of rounds, and the gigabytes of all
+  ///     objects of the loopback
   public static void main(String[] arguments) throws Exception {
     int rounds = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 5;
     if (!arguments[0].equals("loopback")) {
@@ -142,8 +146,8 @@ public final class S3Bench {
     }
   }
 
-  /// Loads objects of a repository that was never asked for: the cache folder has none of its files. They are published
-  /// and removed off the clock.
+  /// Loads objects of a new repository, of which the cache folder has no files. The clock is
+  /// stopped while the files are published in the cache and removed.
   private static double loadFromHub(GantrySession session, List<Item> files, Device device)
       throws Exception {
     repositories++;

@@ -33,13 +33,13 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/// Measures how fast checkpoints are saved durably from a device's memory to the disk, in turns with plain
-/// writes of the disk: `save DEVICE FOLDER FILE…`. Each file's tensors are loaded once and saved into folders
-/// of checkpoints there.
+/// Measures how fast checkpoints are saved durably from a device's memory to the disk, in turns
+/// with plain writes to the disk: `save DEVICE FOLDER FILE…`. The tensors of each file are loaded
+/// once and saved into checkpoint stores in `FOLDER`.
 ///
-/// A save counts from the call until the manifest is durable. The first checkpoint of each way is read back, and
-/// all of its checksums compared. Checkpoints are removed while the clock is stopped, since some disks take
-/// seconds for that.
+/// The clock runs from the call to the durable manifest. The first checkpoint of each store is
+/// read back, and its tensors are compared with the loaded ones by checksum. Checkpoints are
+/// removed while the clock is stopped, because some disks take seconds to remove them.
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int TURNS = 7;
@@ -104,8 +104,8 @@ public final class SaveBench {
 
   /// Saves a checkpoint, checks it if it is the store's first one, and removes it.
   ///
-  /// @param name of the store's folder
-  /// @return the seconds until the checkpoint was on the disk
+  /// @param name the name of the store's folder
+  /// @return the seconds until the checkpoint was durable
   private double save(String name, CheckpointStore store, WriteOptions options) throws Exception {
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
     groups.put("model", tensors);

@@ -22,12 +22,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Measures loads of weights onto several GPUs, each byte read once: `several-gpus replicas|slices FILE
-/// DEVICES [TURNS]`.
+/// Measures loads of weights onto several GPUs that read each byte once from the file:
+/// `several-gpus replicas|slices FILE DEVICES [TURNS]`.
 ///
-/// A time is that of the call, which opens files, plans the load and allocates memory. The memory is what
-/// the load before gave back, except in the first load, for which the driver allocates it. Rings in C
-/// allocate theirs before the clock starts.
+/// The clock covers the whole call, which opens files, plans the load and allocates memory. The
+/// driver allocates the memory of the first load; later loads get the memory that the load before
+/// them gave back. The C programs, in contrast, allocate their rings before the clock starts.
 public final class SeveralGpusBench {
   private static final long ROW_BYTES = 8 << 10;
   private static final TransferOptions OPTIONS = TransferOptions.defaults();
@@ -47,7 +47,6 @@ public final class SeveralGpusBench {
     this.turns = turns;
   }
 
-  /// A load onto all devices.
   private interface Load {
     List<LoadedTensors> run();
   }
@@ -66,7 +65,8 @@ public final class SeveralGpusBench {
     }
   }
 
-  /// Loads all tensors onto each device: by one load for each device, and by one load for all.
+  /// Loads all tensors onto each device, by one load for each device and by one load for all
+  /// devices.
   private void replicas() throws Exception {
     Load replicated = () -> LoadedTensors.loadOnEach(session, tensors, devices, OPTIONS);
     check("replicas", replicated, Collections.nCopies(devices.size(), tensors));
@@ -91,8 +91,9 @@ public final class SeveralGpusBench {
     return seconds;
   }
 
-  /// Loads slices of the tensors, taken as matrices whose rows have 8 KiB for each rank. They are cut along
-  /// one axis, along the other, or alternately as a transformer's layers are.
+  /// Loads slices of the tensors, which are regarded as matrices whose rows have 8 KiB for each
+  /// rank. All matrices are cut along one axis, all along the other, or alternately along both,
+  /// like the layers of a transformer.
   private void slices() throws Exception {
     List<StoredTensor> parts = new ArrayList<>();
     List<Contender> contenders = new ArrayList<>();

@@ -13,8 +13,9 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Measures texts a second into vectors: `TextsBench FOLDER DEVICE`. `texts.py` makes the folder, and measures
-/// transformers and sentence-transformers with the same texts.
+/// Measures how many texts a second an embedder turns into vectors: `TextsBench FOLDER DEVICE`.
+/// `texts.py` makes the folder, and measures transformers and sentence-transformers with the same
+/// texts.
 final class TextsBench {
   private static final long LEAST_NANOS = 2_000_000_000L;
   private static final int[][] SHAPES = {{32, 128}, {256, 64}, {1, 16}};
@@ -29,7 +30,7 @@ final class TextsBench {
             ? List.of(DataType.FLOAT32, DataType.BFLOAT16, DataType.FLOAT16)
             : List.of(DataType.FLOAT32);
     for (DataType type : types) {
-      // One batch a call, as the others compute it.
+      // A call computes all texts in one batch, as texts.py does.
       TextOptions options =
           TextOptions.builder().optDevice(device).optDtype(type).optBatchTokens(256 * 64).build();
       try (TextEmbedder embedder = hub.embedder(options)) {
@@ -50,7 +51,7 @@ final class TextsBench {
                     .collect(Collectors.joining(" ")))
             .toList();
     double best = Double.MAX_VALUE;
-    // The JVM compiles what a single short text needs only after hundreds of passes.
+    // The JVM compiles the code for a single short text only after hundreds of passes.
     long end = System.nanoTime() + LEAST_NANOS;
     for (int run = 0; run < runs + 3 || System.nanoTime() < end; run++) {
       best = Math.min(best, Contender.seconds(() -> embedder.embed(texts)));

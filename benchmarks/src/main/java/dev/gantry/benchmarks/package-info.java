@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Measurements, each beside the ceiling of the same run.
+/// Measurements of Gantry, each beside a ceiling that the same process measured.
 @NullMarked
 package dev.gantry.benchmarks;
 

@@ -23,15 +23,17 @@ import java.util.List;
 import java.util.Locale;
 
 /// Measures how fast batches are loaded into a device's memory: `datasets DEVICE
-/// rows|random|streams|first FOLDER BYTES`; or `mapped`, which is `random` as the GPU fetches by itself.
+/// rows|random|mapped|streams|first FOLDER BYTES`. `mapped` is the part of `random` in which the
+/// GPU fetches the samples itself.
 ///
-/// It makes samples of random bytes in `FOLDER` if they are missing. A run counts from the call that opens
-/// the dataset to the last batch's arrival, of three epochs in one ring where the page cache is hot, else
-/// of one; nothing is done with the batches. Rates are of what is read.
+/// The bench makes samples of random bytes in `FOLDER` if they are missing. A run counts from the
+/// call that opens the dataset to the arrival of the last batch. It reads three epochs through one
+/// ring if the page cache is hot, and one epoch otherwise; nothing consumes the batches. Rates
+/// count the bytes that are read.
 public final class DatasetBench {
   private static final int TURNS = 3;
 
-  /// The epochs of a run in a hot page cache.
+  /// How many epochs a run in a hot page cache reads.
   static final int EPOCHS = 3;
 
   private static final Shuffle FILE_ORDER = new Shuffle.None();
@@ -131,7 +133,7 @@ public final class DatasetBench {
     streams();
   }
 
-  /// Measures batches without an index, which the CPU reads, checks and decodes.
+  /// Measures batches of files without an index, which the CPU reads, checks and decodes.
   private void streams() throws Exception {
     Shuffle buffer = new Shuffle.Samples(1);
     Comparison streams = comparison("hot, streams");
@@ -146,7 +148,8 @@ public final class DatasetBench {
     check(Kind.STREAMED, buffer);
   }
 
-  /// Measures single samples in random order, read by the CPU and fetched by the GPU.
+  /// Measures single samples in random order with each transport; with `mapped` the GPU fetches
+  /// them.
   private void random(List<Transport> transports) throws Exception {
     Samples pages =
         new Samples(session, samples.folder(), "pages", TensorShape.of(4096), 500_000, 8192);
@@ -180,8 +183,8 @@ public final class DatasetBench {
     return Contender.of(name, of.count() * EPOCHS, () -> epochs.run(opener));
   }
 
-  /// Measures the time to the first batch of each of three epochs, with a new ring for each, as when a
-  /// dataset is iterated three times.
+  /// Measures the time to the first batch of each of three epochs. Each epoch has a new ring, as
+  /// if a program iterated over a dataset three times.
   private void first() throws IOException, InterruptedException {
     samples.files().forEach(PageCache::warm);
     for (Shuffle order : List.of(FILE_ORDER, SINGLE)) {

@@ -18,15 +18,15 @@ import java.nio.channels.FileChannel;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The shards of [Samples] as a DJL dataset: one read and one array for each sample, which a batchifier
-/// stacks. Labels are the samples' numbers and need no read.
+/// The shards of [Samples] as a DJL dataset, which makes one read and one array for each sample. A
+/// batchifier stacks the arrays. Labels are the samples' numbers and need no read.
 final class DjlShards extends RandomAccessDataset implements AutoCloseable {
   private final List<FileChannel> channels = new ArrayList<>();
   private final List<Long> offsets = new ArrayList<>();
   private final Samples samples;
   private final long perShard;
 
-  /// Assumes that all shards but the last have equally many samples.
+  /// Opens the shards. All shards but the last must have the same number of samples.
   private DjlShards(Builder builder) throws IOException {
     super(builder);
     samples = builder.samples;
@@ -44,7 +44,7 @@ final class DjlShards extends RandomAccessDataset implements AutoCloseable {
     ByteBuffer buffer = manager.allocateDirect(samples.imageBytes());
     long offset = offsets.get(shard) + index % perShard * samples.imageBytes();
     HostCeilings.read(channels.get(shard), buffer, offset, samples.imageBytes());
-    // Its memory is the buffer's: nothing is copied before the batch is stacked.
+    // The array shares the buffer's memory, so that nothing is copied before the batch is stacked.
     Shape shape = new Shape(samples.shape().toArray());
     NDArray image = manager.create(buffer.flip(), shape, DataType.UINT8);
     return new Record(new NDList(image), new NDList(manager.create(index)));
@@ -65,7 +65,7 @@ final class DjlShards extends RandomAccessDataset implements AutoCloseable {
     }
   }
 
-  /// DJL's way to make a dataset.
+  /// The builder of a dataset, as DJL's base class requires it.
   static final class Builder extends BaseBuilder<Builder> {
     private final Samples samples;
 

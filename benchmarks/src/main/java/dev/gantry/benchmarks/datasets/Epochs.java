@@ -13,21 +13,19 @@ import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.batches.EpochChain;
 import java.io.IOException;
 
-/// Epochs of batches through one ring.
+/// Reads epochs of batches through one ring.
 ///
-/// @param count how many
+/// @param count the number of epochs
 record Epochs(
     GantrySession session, Device device, int slots, TransferOptions transfer, int count) {
   static final TransferOptions TRANSFER =
       TransferOptions.defaults().withLimits(EpochBatches.LIMITS);
 
-  /// Opens batches.
   @FunctionalInterface
   interface Opener {
     Batches open() throws IOException;
   }
 
-  /// The work on a batch.
   @FunctionalInterface
   interface Visit {
     void batch(RingBatch<BatchView> batch);
@@ -38,14 +36,15 @@ record Epochs(
         device, slots, batches.slotBytes(), batches.hostBytes(), transfer, poison);
   }
 
-  /// Opens the batches, and does nothing with them.
+  /// Opens the batches and takes each of them from the ring, without using the values.
   ///
-  /// @return how many samples there were
+  /// @return the number of samples of all batches
   long run(Opener opener) throws IOException {
     return run(opener, false, _ -> {});
   }
 
-  /// Compares every value with what was written, with slots poisoned when they are given back.
+  /// Compares every value with the value that was written. The ring poisons slots when they are
+  /// given back, so that a slot that was not filled again fails the check.
   void check(String name, Opener opener, Samples samples) throws IOException {
     SampleDigest digest = new SampleDigest();
     long _ = run(opener, true, digest::add);

@@ -6,14 +6,15 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
-/// can do: `host-datasets make|records|decode|shards|small FOLDER BYTES`.
+/// Compares datasets on a machine without a GPU with other JVM libraries and with the ceilings of
+/// the machine: `host-datasets make|records|decode|shards|small FOLDER BYTES`.
 ///
-/// `make` makes samples of so many bytes in `FOLDER`, where they are not there; what comes after it
-/// must be given the same number. A run counts from opening the files to the last batch or record;
-/// files are in the page cache. Every contestant's values are compared once with what was written.
+/// `make` makes samples of about `BYTES` bytes in `FOLDER` if they are missing; the other
+/// measurements must be given the same number. A run counts from the opening of the files to the
+/// last batch or record. The files are in the page cache. The values of every contestant are
+/// compared once with the values that were written.
 ///
-/// `benchmarks/datasets FOLDER`
+/// The script `benchmarks/datasets FOLDER` runs all measurements.
 public final class HostDatasetBench {
   private static final int TURNS = 5;
   private static final long SMALL_BYTES = 500_000_000;
@@ -24,7 +25,7 @@ public final class HostDatasetBench {
     Path folder = Path.of(arguments[1]);
     try (GantrySession session = GantrySession.open()) {
       Samples photos = Samples.photos(session, folder, Long.parseLong(arguments[2]));
-      // Records of some 150 KB, 200 bytes and 4 KB.
+      // The records have about 150 KB, 200 bytes and 4 KB.
       List<Samples> sizes = List.of(photos, small(photos, 144), small(photos, 4040));
       switch (arguments[0]) {
         case "make" -> {

@@ -19,8 +19,9 @@ import javax.imageio.stream.MemoryCacheImageOutputStream;
 import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
 import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
 
-/// Makes WebDataset archives of JPEGs that cost a decoder what photos do: noise of all scales, whose amplitude grows
-/// with the scale, so that files have the size of photos.
+/// Makes WebDataset archives of JPEGs that take a decoder as long as photos do. The pictures are
+/// noise of all scales, whose amplitude grows with the scale, so that the files are as large as
+/// photos.
 final class NoisePictures {
   private static final int ARCHIVES = 4;
   private static final int WIDTH = 500;
@@ -28,14 +29,14 @@ final class NoisePictures {
   private static final float QUALITY = 0.9f;
   private static final int COARSEST = 256;
 
-  /// The amplitude of the finest noise; with this one, files have some 70 KB.
+  /// The amplitude of the finest noise, chosen so that files have about 70 KB.
   private static final double AMPLITUDE = 13;
 
   private static final int[] SHIFTS = {16, 8, 0};
 
   private NoisePictures() {}
 
-  /// Makes the archives, if they are not there: each picture has the class that its number ends with.
+  /// Makes the archives that are missing. The class of a picture is the last digit of its number.
   static List<Path> archives(Path folder, int pictures) throws IOException {
     Files.createDirectories(folder);
     List<Path> archives = new ArrayList<>();
@@ -75,7 +76,7 @@ final class NoisePictures {
     tar.closeArchiveEntry();
   }
 
-  /// A picture that depends on the number alone.
+  /// Returns a picture that depends on the number alone.
   private static BufferedImage picture(int number) {
     SplittableRandom random = new SplittableRandom(number);
     float[] light = new float[WIDTH * HEIGHT];
@@ -101,9 +102,10 @@ final class NoisePictures {
     return (float) (AMPLITUDE * Math.sqrt(period));
   }
 
-  /// Adds random numbers at the corners of squares, and between them what lies between.
+  /// Adds noise: random numbers at the corners of a grid of squares, and bilinear interpolation
+  /// inside the squares.
   ///
-  /// @param period the side of the squares
+  /// @param period the side of a square in pixels
   private static void addNoise(
       float[] values, int period, float amplitude, SplittableRandom random) {
     int columns = WIDTH / period + 2;

@@ -20,13 +20,14 @@ import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
 
-/// Images of (height, width, channels) bytes that become normalised (channels, height, width) in DJL's batches:
-/// while they are read ahead, and by DJL's operations on each batch.
+/// Compares two ways to turn images of (height, width, channels) bytes into normalised images of
+/// (channels, height, width) in DJL's batches: while the images are read ahead, and by DJL's
+/// operations on each batch.
 record NormalizeBench(GantrySession session, Samples samples, Transport transport) {
   private static final float[] SCALE = {0.0171f, 0.0175f, 0.0174f};
   private static final float[] SHIFT = {-2.118f, -2.036f, -1.804f};
 
-  /// In turns; where DJL has no such device, it says so.
+  /// Measures both ways in turns, or prints that DJL lacks the device.
   void run(Device device, int turns) throws Exception {
     ai.djl.Device target = ai.djl.Device.cpu();
     if (device instanceof Device.Cuda(int ordinal)) {
@@ -104,7 +105,7 @@ record NormalizeBench(GantrySession session, Samples samples, Transport transpor
             for (Batch batch : dataset.getData(manager)) {
               try (batch) {
                 images += batch.getSize();
-                // Waits for what is queued.
+                // Waits for the device's queued work, by reading a value.
                 float _ =
                     batch
                         .getData()

@@ -22,9 +22,11 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Pictures a second, out of WebDataset archives of JPEGs in the page cache to batches of 224 x 224 U8 on DJL's default
-/// device, in random order: by this library, on a GPU also with its libnvjpeg, and, where a Python is given, by what it has of `torch.utils.data` with torchvision and
-/// of webdataset, with as many workers as there are threads here. Workers start before the clock does.
+/// Measures how many pictures a second become batches of 224 x 224 U8 on DJL's default device,
+/// from WebDataset archives of JPEGs in the page cache, in random order. The contenders are this
+/// library, on a GPU also with libnvjpeg, and, if a Python interpreter is given, its
+/// `torch.utils.data` with torchvision and its webdataset, as far as they are installed. Each has
+/// as many workers as this machine has threads. Workers start before the clock does.
 public final class PicturesBench {
   private static final String SCRIPT = "pictures.py";
   private static final int TURNS = 5;
@@ -41,7 +43,8 @@ public final class PicturesBench {
     this.pictures = pictures;
   }
 
-  /// @param arguments the folder for the archives; then a Python or `-` for none, then how many pictures
+  /// @param arguments the folder for the archives, a Python interpreter or `-` for none, and the
+  ///     number of pictures
   public static void main(String[] arguments) throws Exception {
     int pictures = arguments.length > 2 ? Integer.parseInt(arguments[2]) : PICTURES;
     PicturesBench bench =
@@ -55,7 +58,6 @@ public final class PicturesBench {
     }
   }
 
-  /// Starts the script.
   private Peer peer(String python) throws IOException {
     List<String> command =
         new ArrayList<>(List.of(python, "-c", script(), "" + threads, "" + BATCH));
@@ -71,8 +73,8 @@ public final class PicturesBench {
     }
   }
 
-  /// @param how what the script calls it
-  /// @param peer the script; null for none
+  /// @param how the script's name of the transform
+  /// @param peer the running script; null for none
   private void compare(String how, ImageDecoding decoding, @Nullable Peer peer) throws Exception {
     long bytes = 0;
     for (Path archive : archives) {
@@ -124,13 +126,13 @@ public final class PicturesBench {
     return samples;
   }
 
-  /// The script in its process.
+  /// The process that runs the script.
   private static final class Peer implements AutoCloseable {
     private final Process process;
     private final BufferedReader answers;
     private final PrintWriter asked;
 
-    /// The loaders that the script has.
+    /// The names of the loaders for which the script has the packages.
     private final List<String> names;
 
     Peer(Process process) throws IOException {

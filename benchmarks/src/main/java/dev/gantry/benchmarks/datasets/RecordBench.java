@@ -23,27 +23,28 @@ import java.nio.file.Path;
 import java.util.List;
 import org.tensorflow.hadoop.util.TFRecordReader;
 
-/// TFRecord files against what a program on the JVM reads them with that has no Gantry: tensorflow-hadoop's reader, and
-/// protobuf. Records with both checksums of each compared, and batches out of files that are read as streams.
+/// Compares the reading of TFRecord files with a JVM program that has no Gantry and uses
+/// tensorflow-hadoop's reader and protobuf. It measures records, whose two checksums are compared,
+/// and batches from files that are read as streams.
 record RecordBench(Samples samples) {
   private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
 
-  /// The best of 8 KiB, 64 KiB and 1 MiB for tensorflow-hadoop, all in all.
+  /// The buffer size that suits tensorflow-hadoop best over all measurements, among 8 KiB, 64 KiB
+  /// and 1 MiB.
   private static final int BUFFER_BYTES = 64 << 10;
 
-  /// Is given each record.
   @FunctionalInterface
   private interface RecordSink {
     void accept(byte[] record) throws IOException;
   }
 
-  /// Is given each batch.
   @FunctionalInterface
   private interface BatchSink {
     void accept(ByteBuffer images, long[] labels, int samples);
   }
 
-  /// Memory for the images and labels of a batch, filled over and over by protobuf. For one thread.
+  /// Memory for the images and labels of one batch, which protobuf fills again and again. For one
+  /// thread.
   private static final class PeerBatch {
     private final ByteBuffer images;
     private final long[] labels;
@@ -57,7 +58,7 @@ record RecordBench(Samples samples) {
       this.sink = sink;
     }
 
-    /// Copies an example's values to where the batch has them.
+    /// Copies an example's values into the batch.
     void add(byte[] record) throws InvalidProtocolBufferException {
       Features features = Example.parseFrom(record).getFeatures();
       features.getFeatureOrThrow("image").getBytesList().getValue(0).copyTo(images);
@@ -67,7 +68,7 @@ record RecordBench(Samples samples) {
       }
     }
 
-    /// Hands over what there is.
+    /// Passes the samples so far to the sink.
     void flush() {
       sink.accept(images.flip(), labels, count);
       images.clear();
@@ -91,7 +92,8 @@ record RecordBench(Samples samples) {
         () -> Threads.each(files, threads, work));
   }
 
-  /// Measures records, on one thread and with a file on each of two, beside copies of the files by the JDK.
+  /// Measures the reading of records on one thread and on two threads with a file each, beside
+  /// copies of the files by the JDK.
   void records(int turns) throws Exception {
     checkRecords();
     List<Path> files = samples.records();
@@ -123,9 +125,10 @@ record RecordBench(Samples samples) {
     return bytes == 0 ? 0 : count;
   }
 
-  /// Reads all records of a file by tensorflow-hadoop, and has both checksums of each compared.
+  /// Reads all records of a file with tensorflow-hadoop, which compares both checksums of each
+  /// record.
   ///
-  /// @return how many there were
+  /// @return the number of records
   private static long readByPeer(Path file, RecordSink sink) throws IOException {
     long records = 0;
     try (InputStream in =
@@ -140,7 +143,7 @@ record RecordBench(Samples samples) {
     return records;
   }
 
-  /// Whether all records are the same ones.
+  /// Checks that Gantry reads the same records as tensorflow-hadoop.
   private void checkRecords() throws IOException {
     SampleDigest ours = new SampleDigest();
     SampleDigest theirs = new SampleDigest();
@@ -156,7 +159,8 @@ record RecordBench(Samples samples) {
     ours.require("gantry's records are tensorflow-hadoop's", theirs);
   }
 
-  /// Measures batches: ours in memory of a ring, and protobuf's values copied to a batch's memory.
+  /// Measures batches: Gantry's in the memory of a ring, and the peer's, whose values protobuf
+  /// gives and the bench copies.
   void batches(int turns) throws Exception {
     Epochs epoch = new Epochs(samples.session(), Device.HOST, 2, TransferOptions.defaults(), 1);
     Epochs.Opener opener = () -> samples.batches(Samples.Kind.STREAMED, new Shuffle.None());

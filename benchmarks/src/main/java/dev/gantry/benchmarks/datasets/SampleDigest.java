@@ -15,8 +15,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.LongFunction;
 import java.util.zip.CRC32C;
 
-/// A digest of samples: the sum of each image's checksum combined with its label. It is the same in any
-/// order, and differs if a value differs. For one thread.
+/// A digest of samples: the sum of each image's checksum multiplied by a factor from its label.
+/// The order of the samples does not change the digest; a different value does. For one thread.
 final class SampleDigest {
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 
@@ -26,7 +26,7 @@ final class SampleDigest {
   private long samples;
   private long sum;
 
-  /// The digest of [Samples] as they were written, computed once.
+  /// Returns the digest of [Samples] as they were written; computes it once.
   static SampleDigest of(Samples written) {
     return WRITTEN.computeIfAbsent(written, SampleDigest::computed);
   }
@@ -40,7 +40,7 @@ final class SampleDigest {
     return digest;
   }
 
-  /// @param image all that remains
+  /// @param image the image as the remaining bytes of the buffer
   void add(long label, ByteBuffer image) {
     crc.reset();
     crc.update(image);
@@ -80,7 +80,7 @@ final class SampleDigest {
     }
   }
 
-  /// @throws WrongBytesException if it is another than `expected`
+  /// @throws WrongBytesException if this digest differs from `expected`
   void require(String contestant, SampleDigest expected) {
     if (samples != expected.samples || sum != expected.sum) {
       throw new WrongBytesException(

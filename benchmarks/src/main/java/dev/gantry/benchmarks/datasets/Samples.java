@@ -37,17 +37,19 @@ import java.util.SplittableRandom;
 import java.util.function.LongFunction;
 import java.util.stream.Stream;
 
-/// The same samples as raw shards and as TFRecord: an image of random bytes, and the sample's number as its label. Files
-/// are made where they are not there.
+/// The same samples as raw shards and as TFRecord files. Each sample is an image of random bytes
+/// and a label, which is the sample's number. Missing files are made when they are asked for.
 ///
-/// @param name of the files in `folder`
-/// @param batchSize of the batches; only full ones, so that all are alike
+/// @param name the prefix of the file names in `folder`
+/// @param count the number of samples; a rest that would not fill a batch is left out, so that all
+///     batches have the same size
+/// @param batchSize the number of samples of a batch
 public record Samples(
     GantrySession session, Path folder, String name, TensorShape shape, long count, int batchSize) {
   private static final TensorShape PHOTO = TensorShape.of(3, 224, 224);
   private static final int FILES = 4;
 
-  /// Names the files that batches come from, and how they come.
+  /// The files from which batches are read, and how they are read.
   enum Kind {
     SHARDS("raw shards"),
     INDEXED("TFRecord by index"),
@@ -60,14 +62,13 @@ public record Samples(
     }
   }
 
-  /// @param count less what would not fill a batch
   public Samples {
     count -= count % batchSize;
   }
 
-  /// Images of 224 x 224 pixels in three colours.
+  /// Makes a description of images of 224 x 224 pixels in three colours.
   ///
-  /// @param bytes of all images, about
+  /// @param bytes the approximate size of all images
   static Samples photos(GantrySession session, Path folder, long bytes) {
     long count = bytes / PHOTO.elements().orElseThrow();
     return new Samples(session, folder, "images", PHOTO, count, 256);
@@ -77,7 +78,7 @@ public record Samples(
     return Math.toIntExact(shape.elements().orElseThrow());
   }
 
-  /// Image and label of each sample.
+  /// Returns the size of all images and labels.
   long bytes() {
     return count * (imageBytes() + Long.BYTES);
   }
@@ -123,7 +124,7 @@ public record Samples(
     return made;
   }
 
-  /// The TFRecord files, each with an index.
+  /// Returns the TFRecord files, and makes the index of each file that has none.
   public List<Path> indexed() throws IOException {
     for (Path file : records()) {
       if (!Files.exists(TfRecordIndex.indexFile(file))) {
@@ -137,7 +138,8 @@ public record Samples(
     return records();
   }
 
-  /// The image of each sample; the array is the next one's, too.
+  /// Returns a function that fills the image of a sample. Each call overwrites and returns the
+  /// same array.
   public LongFunction<byte[]> images() {
     byte[] image = new byte[imageBytes()];
     byte[] noise = new byte[image.length < 1 << 16 ? 1 << 20 : 64 << 20];
@@ -179,8 +181,9 @@ public record Samples(
     return List.of(FeatureSpec.bytes("image", imageBytes()), FeatureSpec.int64s("label"));
   }
 
-  /// Photos, each colour normalised by its own scale. Those of TFRecord files are taken for images whose channels come
-  /// last: they become the first.
+  /// Opens batches of photos whose colours are normalised with a scale of their own. The TFRecord
+  /// files are read as images whose channels come last, and the normalisation puts the channels
+  /// first.
   Batches normalized(Kind kind, Shuffle shuffle, DType to) throws IOException {
     TensorShape as = kind == Kind.SHARDS ? PHOTO : TensorShape.of(224, 224, 3);
     FieldNormalization how =
@@ -196,7 +199,7 @@ public record Samples(
         batchSize);
   }
 
-  /// The files that a kind's batches come from.
+  /// Returns the files from which a kind's batches are read.
   List<Path> files(Kind kind) throws IOException {
     return kind == Kind.SHARDS
         ? ShardSet.open(shards()).shards().stream().map(Shard::file).toList()
@@ -207,7 +210,7 @@ public record Samples(
     return Stream.concat(files(Kind.SHARDS).stream(), files(Kind.INDEXED).stream()).toList();
   }
 
-  /// @throws IOException if something of the files stays in the page cache
+  /// @throws IOException if the page cache keeps some of the files
   void drop() throws IOException {
     if (files().stream().mapToLong(PageCache::drop).anyMatch(left -> left != 0)) {
       throw new IOException("files stay in the page cache");

@@ -25,8 +25,8 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Batches of NDArrays on the CPU out of raw shards, and by DJL's own datasets. A batch counts when its arrays
-/// are there, and is closed at once.
+/// Compares batches of NDArrays on the CPU from raw shards with batches of DJL's own datasets. A
+/// batch counts when its arrays exist, and is closed at once.
 record ShardBench(GantrySession session, Samples samples) {
   private static final int CACHED_BYTES = 2 << 20;
   private static final int SMALL_EPOCHS = 5;
@@ -34,19 +34,18 @@ record ShardBench(GantrySession session, Samples samples) {
   private static final Shuffle BLOCKS = new Shuffle.Blocks(1, 32);
   private static final Shuffle SINGLE = new Shuffle.Samples(1);
 
-  /// Samples of 784 bytes in batches of 32, as MNIST has.
+  /// Describes samples of 784 bytes in batches of 32, like those of MNIST.
   static Samples small(GantrySession session, Path folder) {
     return new Samples(session, folder, "mnist", TensorShape.of(1, 28, 28), 60_000, 32);
   }
 
-  /// Makes the batches of an epoch.
   @FunctionalInterface
   private interface Epoch {
     void run(Consumer<Batch> sink) throws Exception;
   }
 
-  /// Beside DJL's `RandomAccessDataset` with its `StackBatchifier`, which reads the same bytes sample by sample, and what
-  /// the JDK can copy.
+  /// Compares with DJL's `RandomAccessDataset` and its `StackBatchifier`, which reads the same
+  /// bytes sample by sample, and with copies by the JDK.
   void large(int turns) throws Exception {
     List<Path> files = samples.files(Samples.Kind.SHARDS);
     Comparison all = comparison(1);
@@ -64,7 +63,7 @@ record ShardBench(GantrySession session, Samples samples) {
     all.print(turns);
   }
 
-  /// Beside DJL's `ArrayDataset`, whose samples are in memory.
+  /// Compares with DJL's `ArrayDataset`, whose samples are in memory.
   void small(int turns) throws Exception {
     ByteBuffer images =
         ByteBuffer.allocateDirect(Math.toIntExact(samples.count() * samples.imageBytes()));
@@ -98,7 +97,7 @@ record ShardBench(GantrySession session, Samples samples) {
         .warm(samples.files(Samples.Kind.SHARDS));
   }
 
-  /// Checks the values of one epoch, and adds so many epochs as a contender.
+  /// Checks the values of one epoch, and adds a contender that reads `epochs` epochs.
   private void add(Comparison all, int epochs, String name, Epoch epoch) throws Exception {
     SampleDigest digest = new SampleDigest();
     epoch.run(digest::add);

@@ -15,8 +15,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Measures random samples that the kernels of two GPUs fetch at once, from files that are registered once:
-/// `TwoGpuBench FOLDER BYTES`. It compares them with copies from pinned memory.
+/// Measures random samples that the kernels of two GPUs fetch at the same time from files that are
+/// registered once: `TwoGpuBench FOLDER BYTES`. The bench compares them with copies from pinned
+/// memory.
 public final class TwoGpuBench {
   private static final int TURNS = 3;
   private static final int SLOTS = 3;
@@ -71,8 +72,8 @@ public final class TwoGpuBench {
         count);
   }
 
-  /// Each device by itself, then both at once; rates are of one device's bytes in the first case, and of both devices'
-  /// in the other.
+  /// Runs the work on each device alone, then on both at once. Rates count one device's bytes in
+  /// the first case, and both devices' bytes in the second.
   private static void compare(String title, long bytes, Threads.Part work) throws Exception {
     Comparison alone = new Comparison(title, bytes).before(Turns::pause);
     for (int gpu = 0; gpu < GPUS; gpu++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Side-by-side runs on datasets: rings, indexes, shards, ceilings.
+/// Comparisons of datasets: rings, indexes and shards beside peers and ceilings.
 @NullMarked
 package dev.gantry.benchmarks.datasets;
 

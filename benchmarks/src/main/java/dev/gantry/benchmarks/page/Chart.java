@@ -4,9 +4,9 @@ package dev.gantry.benchmarks.page;
 import dev.gantry.benchmarks.result.Spread;
 import java.util.List;
 
-/// The data of one chart. `page.js` reads these fields from JSON, and draws them by Chart.js.
+/// The data of one chart. `page.js` reads these fields from JSON, and draws them with Chart.js.
 public sealed interface Chart {
-  /// Colours, which `page.css` defines for light and for dark pages.
+  /// The names of colours, which `page.css` defines for light and for dark pages.
   String CEILING = "ceiling";
 
   String OURS = "ours";
@@ -14,16 +14,16 @@ public sealed interface Chart {
   String COPY = "copy";
   String WAIT = "wait";
 
-  /// The chart in words, for readers who do not see it.
+  /// The description of the chart for readers who do not see it.
   String title();
 
-  /// How many rows there are, one below the other.
+  /// The number of rows of the chart.
   int height();
 
-  /// Horizontal bars.
+  /// A chart of horizontal bars.
   ///
-  /// @param unit of the values
-  /// @param ceiling value of a line across all bars; 0 for none
+  /// @param unit the unit of the values
+  /// @param ceiling the value at which a line crosses all bars; 0 for no line
   record Bars(String title, String unit, double ceiling, List<Bar> bars) implements Chart {
     @Override
     public int height() {
@@ -33,16 +33,17 @@ public sealed interface Chart {
 
   /// One bar as long as the median, with a whisker from the least to the greatest repeat.
   ///
-  /// @param figure as a reader shall see it
+  /// @param figure the text behind the bar
   record Bar(String label, String color, double least, double median, double most, String figure) {
     Bar(String label, String color, Spread spread, String figure) {
       this(label, color, spread.least(), spread.median(), spread.most(), figure);
     }
   }
 
-  /// A row for each thread or queue, a box for each thing done. Boxes of the colour that comes first lie on top.
+  /// A chart with a row for each thread or queue, and a box for each activity. Boxes of the first
+  /// colour cover the others.
   ///
-  /// @param rows from the top down
+  /// @param rows the names of the rows from top to bottom
   record Timeline(String title, List<String> rows, List<Box> boxes) implements Chart {
     @Override
     public int height() {
@@ -50,6 +51,7 @@ public sealed interface Chart {
     }
   }
 
-  /// @param from in milliseconds
+  /// @param from the start in milliseconds
+  /// @param to the end in milliseconds
   record Box(String row, String color, double from, double to) {}
 }

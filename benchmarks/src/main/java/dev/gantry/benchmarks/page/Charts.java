@@ -22,7 +22,6 @@ import java.util.stream.Stream;
 record Charts(Result result) {
   private static final String OURS = "Gantry";
 
-  /// In words.
   static String words(Heat heat) {
     return switch (heat) {
       case HOT -> "page cache hot";
@@ -31,7 +30,8 @@ record Charts(Result result) {
     };
   }
 
-  /// A chart for each file and where it was, by its title: the ceiling first, then ours, then peers, the fastest first.
+  /// Returns a chart for each file and page cache state, by its title. The bars are the ceiling,
+  /// then Gantry, then the peers; contenders of a kind stand from the fastest to the slowest.
   Map<String, Chart> loads() {
     Map<String, Chart> charts = new LinkedHashMap<>();
     for (Point first : result.points(Group.LOAD)) {
@@ -60,7 +60,8 @@ record Charts(Result result) {
         Stream.concat(ceiling.stream(), points.stream()).map(this::bar).toList());
   }
 
-  /// One bar for each point of a group. Ceilings that took turns with loads, too, are shown by themselves only.
+  /// Returns a chart with one bar for each name in a group. A ceiling that was also measured in
+  /// turns with loads appears once, as it was measured first.
   Chart group(Group group) {
     Map<String, Chart.Bar> bars = new LinkedHashMap<>();
     result.points(group).forEach(point -> bars.putIfAbsent(point.name(), bar(point)));
@@ -88,19 +89,21 @@ record Charts(Result result) {
     List<Chart.Box> boxes =
         trace.spans().stream()
             .map(span -> new Chart.Box(row(span), color(span), span.from(), span.to()))
-            // Waits lie below what goes on meanwhile.
+            // Waits are drawn below the activities of the same time.
             .sorted(Comparator.comparing(box -> box.color().equals(Chart.WAIT)))
             .toList();
     List<String> rows = boxes.stream().map(Chart.Box::row).distinct().sorted().toList();
     return new Chart.Timeline("Reads, copies and waits of one load, by thread", rows, boxes);
   }
 
-  /// A device copies while the thread that queued the copy reads on.
+  /// A device copies while the thread that queued the copy continues to read, so copies get a row
+  /// of their own.
   private static String row(Trace.Span span) {
     return color(span).equals(Chart.COPY) ? span.thread() + ", copies" : span.thread();
   }
 
-  /// Says which part of their time threads spent with what, from their first span to the last one's end.
+  /// Describes how the threads divided their time among activities, from the first span's start to
+  /// the last span's end.
   static String shares(Trace trace) {
     List<Trace.Span> spans =
         trace.spans().stream().filter(span -> !color(span).equals(Chart.COPY)).toList();

@@ -28,8 +28,9 @@ import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/// A bench as one HTML page: charts, all figures as tables, and the JSON itself. Chart.js draws the charts; its script is
-/// in the page, which needs nothing from elsewhere, and is well-formed XML besides.
+/// A bench as one HTML page: charts, all figures as tables, and the JSON itself. Chart.js draws
+/// the charts. The page includes its script and loads nothing else. The page is also well-formed
+/// XML.
 public final class Page {
   public static final String FILE = "bench.html";
   public static final String DATA = "bench.json";
@@ -47,9 +48,8 @@ public final class Page {
     this.charts = new Charts(result);
   }
 
-  /// @return the page
   public static String of(Result result) {
-    // CDATA makes each script the same as HTML and as XML.
+    // CDATA gives each script the same text in HTML and in XML.
     return """
     <!DOCTYPE html>
     <html lang="en" xmlns="http://www.w3.org/1999/xhtml">
@@ -96,7 +96,7 @@ public final class Page {
     }
   }
 
-  /// Text for the inside of an element, or of an attribute in double quotes.
+  /// Escapes text for the inside of an element, or of an attribute in double quotes.
   private static String text(String text) {
     return text.replaceAll("\\p{Cntrl}", " ")
         .replace("&", "&amp;")
@@ -105,7 +105,8 @@ public final class Page {
         .replace("\"", "&quot;");
   }
 
-  /// JSON as the inside of a `script` element: no tag can end it, and XML reads it as HTML does.
+  /// Escapes JSON for the inside of a `script` element: no tag can end the element, and XML and
+  /// HTML parsers read the same text.
   private static String json(String json) {
     return json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e");
   }

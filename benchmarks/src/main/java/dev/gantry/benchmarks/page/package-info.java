@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The bench's page: one file, in which a script draws the charts.
+/// The page of a bench: one HTML file, whose script draws the charts.
 @NullMarked
 package dev.gantry.benchmarks.page;
 

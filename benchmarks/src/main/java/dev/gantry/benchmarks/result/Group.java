@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.result;
 
-/// The kinds of points.
+/// The kind of a point.
 public enum Group {
-  /// The ceilings of the machine: nothing is faster.
+  /// The ceilings of the machine, which no load can exceed.
   CEILING("ceilings"),
-  /// A file's tensors into memory.
+  /// Loads of a file's tensors into memory.
   LOAD("loads"),
   /// The first load of a fresh process.
   FIRST_LOAD("first load of a process"),
-  /// Loads by size of a request and number of threads.
+  /// Loads by request size and number of threads.
   GRID("request size and threads"),
-  /// cuFile's ways to read, by size of a request, alignment and depth. Recorded results have it; `bench` measures it no
-  /// more.
+  /// cuFile's APIs for reads, by request size, alignment and depth. Older recorded results have
+  /// this group; `bench` no longer measures it.
   CUFILE("cuFile: threads, batches, streams");
 
   private final String title;

@@ -4,15 +4,16 @@ package dev.gantry.benchmarks.result;
 import com.google.gson.annotations.SerializedName;
 import java.util.Locale;
 
-/// The place of a file's bytes before a run.
+/// The state of the page cache before a run.
 public enum Heat {
-  /// All in the page cache.
+  /// The page cache holds all bytes of the file.
   @SerializedName("hot")
   HOT,
-  /// None in the page cache: it was dropped, and the kernel says that no page stayed.
+  /// The page cache holds no byte of the file: the file was dropped, and the kernel confirmed that
+  /// no page stayed.
   @SerializedName("cold")
   COLD,
-  /// It does not matter.
+  /// The page cache does not affect the run.
   @SerializedName("none")
   NONE;
 

@@ -5,12 +5,13 @@ import java.util.List;
 
 /// The machine that a bench ran on.
 ///
-/// @param memoryBytes of the machine
-/// @param fileSystem that held the files
-/// @param gpus names; empty where there are none
-/// @param driver of the GPUs; empty where there is none
-/// @param cufile library and version; empty where there is none
-/// @param directAbsence why bytes cannot go past the CPU to a GPU; empty where they can
+/// @param memoryBytes the size of the machine's memory
+/// @param fileSystem the file system that held the files
+/// @param gpus the names of the GPUs; empty if there are none
+/// @param driver the version of the GPUs' driver; empty if there is none
+/// @param cufile cuFile's library and version; empty if there is none
+/// @param directAbsence the reason why reads cannot go to a GPU without host memory; empty if they
+///     can
 public record Machine(
     String cpu,
     int cores,

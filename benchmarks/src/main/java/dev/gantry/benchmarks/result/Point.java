@@ -6,15 +6,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// One point: what was measured, again and again.
+/// One point of a result: a contender or ceiling that was measured several times.
 ///
-/// @param name of the contender, or of the ceiling
-/// @param what it worked on, such as `512 MiB in 1 tensor`
-/// @param bytes of one run
-/// @param repeats GB/s of each run that counts, in order; one or more
-/// @param ceiling name of the ceiling that it is compared with; empty for none
-/// @param parameters such as `requestBytes` and `threads`
-/// @param note what a reader must know of it; may be empty
+/// @param name the name of the contender or ceiling
+/// @param what the data of each run, such as `512 MiB in 1 tensor`
+/// @param bytes the number of bytes of one run
+/// @param repeats the rate of each counted run in GB/s, in order; one or more
+/// @param ceiling the name of the ceiling to compare with; empty for none
+/// @param parameters the parameters of the run, such as `requestBytes` and `threads`
+/// @param note a remark for readers of the point; may be empty
 public record Point(
     Group group,
     String name,

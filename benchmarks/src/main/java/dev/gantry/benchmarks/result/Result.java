@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
-/// All that a bench found.
+/// All findings of a bench.
 public record Result(
     Run run, Machine machine, List<Point> points, List<Absence> absences, Trace trace) {
   public Result {
@@ -18,17 +18,18 @@ public record Result(
     return points.stream().filter(point -> point.group() == group).toList();
   }
 
-  /// The ceiling that a point is compared with: the one that took turns with it, if there is one.
+  /// Returns the ceiling to compare a point with. A ceiling that was measured in turns with the
+  /// point comes before a ceiling that was measured alone.
   public Optional<Point> ceiling(Point point) {
     return points(Group.CEILING).stream()
         .filter(ceiling -> ceiling.name().equals(point.ceiling()))
         .max(
             Comparator.comparing((Point ceiling) -> ceiling.what().equals(point.what()))
-                // The later one counts of those that ran alone and in turns.
+                // A ceiling that was measured twice counts as it was measured last.
                 .thenComparingInt(points::lastIndexOf));
   }
 
-  /// A point's median as a share of its ceiling's.
+  /// Returns a point's median divided by the median of its ceiling.
   public OptionalDouble ratio(Point point) {
     return ceiling(point)
         .map(ceiling -> OptionalDouble.of(point.median() / ceiling.median()))

@@ -17,8 +17,9 @@ import java.lang.reflect.RecordComponent;
 import java.time.DateTimeException;
 import java.time.Instant;
 
-/// Writes and reads a bench's JSON, whose fields are those of [Result]; each point has figures besides that follow from
-/// its own. `docs/performance.md` says what it holds.
+/// Writes and reads the JSON of a bench. Its fields are the components of [Result]; each point
+/// also has figures that are computed from its other fields. `docs/performance.md` describes the
+/// JSON.
 public final class ResultJson {
   /// The only schema that this class writes and reads.
   public static final int SCHEMA = 1;
@@ -45,7 +46,7 @@ public final class ResultJson {
     }
   }
 
-  /// The whole document, indented.
+  /// Returns the whole document, indented.
   public static String text(Result result) {
     JsonObject json = new JsonObject();
     json.addProperty("schema", SCHEMA);
@@ -62,8 +63,8 @@ public final class ResultJson {
     return INDENTED.toJson(json);
   }
 
-  /// @param text of a `bench.json`
-  /// @throws IllegalArgumentException if it is something else
+  /// @param text the contents of a `bench.json`
+  /// @throws IllegalArgumentException if the text is not a result of this schema
   public static Result read(String text) {
     try {
       JsonElement json = JsonParser.parseString(text);
@@ -77,8 +78,8 @@ public final class ResultJson {
     }
   }
 
-  /// Checks that all fields of a record are there, which Gson would take for null or 0 otherwise, and that no value is
-  /// null.
+  /// Checks that every field of a record is present, because Gson would read a missing field as
+  /// null or 0, and that no value is null.
   private static void require(JsonElement json, Class<?> type) {
     for (RecordComponent component : type.getRecordComponents()) {
       JsonElement field = json.getAsJsonObject().get(component.getName());

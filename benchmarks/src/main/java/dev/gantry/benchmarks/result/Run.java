@@ -3,15 +3,16 @@ package dev.gantry.benchmarks.result;
 
 import java.time.Instant;
 
-/// How a bench ran.
+/// The circumstances of one run of a bench.
 ///
-/// @param version of Gantry
-/// @param commit of its sources; empty where that is not known
-/// @param command that started it
-/// @param device that loads went to
-/// @param repeats wanted of each point
-/// @param budgetSeconds after which no point gets more repeats
-/// @param shortened points that have fewer repeats, because the budget was used up
+/// @param version the version of Gantry
+/// @param commit the commit of Gantry's sources; empty if unknown
+/// @param command the command line that started the bench
+/// @param device the device that received the loads
+/// @param repeats how many repeats of each point were requested
+/// @param budgetSeconds the time after which no point gets more repeats
+/// @param seconds how long the bench ran
+/// @param shortened how many points have fewer repeats, because the budget was used up
 public record Run(
     String version,
     String commit,

@@ -4,9 +4,9 @@ package dev.gantry.benchmarks.result;
 import java.util.List;
 import java.util.Locale;
 
-/// The median of some numbers, and the least and the greatest of them.
+/// The median of some numbers, and the least and the greatest number.
 public record Spread(double least, double median, double most) {
-  /// @param numbers one or more
+  /// @param numbers one or more numbers
   public static Spread of(List<Double> numbers) {
     List<Double> sorted = numbers.stream().sorted().toList();
     if (sorted.isEmpty()) {
@@ -20,7 +20,7 @@ public record Spread(double least, double median, double most) {
     return new Spread(sorted.getFirst(), median, sorted.getLast());
   }
 
-  /// A rate in GB/s with three significant digits.
+  /// Formats a rate in GB/s with three significant digits.
   public static String rate(double rate) {
     return String.format(Locale.ROOT, rate < 1 ? "%.3f" : rate < 100 ? "%.2f" : "%.0f", rate);
   }

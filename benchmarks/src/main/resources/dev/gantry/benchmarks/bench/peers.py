@@ -1,8 +1,8 @@
-"""What a Python program loads safetensors with, for `gantry bench`: peers.py cpu|cuda:N
+"""Loads safetensors files with Python libraries, the peers of `gantry bench`: peers.py cpu|cuda:N
 
-Says "have NAME VERSION" or "lack NAME REASON" of each peer, then "ready". For each line "NAME FILE SPARE" on
-standard input it loads FILE and answers "seconds S" or "error REASON". SPARE is a path for a copy of FILE in the
-peer's own format. All fields are separated by tabs.
+It prints "have NAME VERSION" or "lack NAME REASON" for each peer, then "ready". For each line "NAME FILE SPARE" of
+standard input it loads FILE and prints "seconds S" or "error REASON". SPARE is a path for a copy of FILE in the
+peer's own format. Tabs separate all fields.
 """
 import importlib
 import os
@@ -26,7 +26,7 @@ def find(name):
 
 
 def touch(arrays):
-    """On the CPU a file is only mapped: its bytes come when they are read."""
+    """Reads every page: a load on the CPU only maps the file, whose bytes are read on first access."""
     total = 0
     for array in arrays:
         flat = array.reshape(-1).view(modules["numpy"].uint8 if "torch" not in modules else modules["torch"].uint8)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads WebDataset archives of JPEGs to batches of uint8, for PicturesBench: pictures.py WORKERS BATCH ARCHIVE...
 
-It prints the names of the loaders that it has the packages for, and the packages' versions. Each line that it then reads is the name
-of a loader and of a transform; it reads all archives once and answers how many pictures there were and how many seconds they took.
+It prints the names of the loaders whose packages are installed, and the packages' versions. Each line of its input then names a
+loader and a transform; the script reads all archives once and prints how many pictures they hold and how many seconds this took.
 """
 import io
 import sys
@@ -42,7 +42,7 @@ def tensor(picture):
 
 
 class Archives(Dataset):
-    """The samples of the archives by their numbers. Each worker opens the files for itself."""
+    """The samples of the archives by number. Each worker opens the files itself."""
 
     def __init__(self, decode, transform):
         self.decode, self.transform, self.files = decode, transform, {}

@@ -1,9 +1,9 @@
 'use strict';
-// Draws each .chart by the JSON beside its canvas: fields "bars", or "rows" and "boxes".
+// Draws each .chart from the JSON beside its canvas, which has the field "bars", or "rows" and "boxes".
 (() => {
   const color = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 
-  // The line of the ceiling, whiskers from the least to the greatest repeat, and each figure behind its bar.
+  // Draws the line of the ceiling, whiskers from the least to the greatest repeat, and each figure behind its bar.
   const marks = data => ({
     id: 'marks',
     afterDatasetsDraw(chart) {
@@ -68,12 +68,12 @@
       options: options(data.unit, data.bars.map(bar => bar.label), item => data.bars[item.dataIndex].figure),
       plugins: [marks(data)],
     };
-    // Room for the figures behind the longest bar.
+    // The axis leaves space for the figure behind the longest bar.
     config.options.scales.x.suggestedMax = 1.32 * Math.max(data.ceiling, ...data.bars.map(bar => bar.most));
     return config;
   };
 
-  // One dataset for each colour, all in the same rows; the first colours lie on top.
+  // Each colour is a dataset of its own in the same rows; the first colours are drawn on top.
   const timeline = data => ({
     type: 'bar',
     data: {
