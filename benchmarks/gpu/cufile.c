@@ -1,8 +1,9 @@
-/* The throughput of libcufile's ways of reading: a call a read from several threads, many pieces by one call (libcufile 1.19), batches, and
- * streams. Usage: cufile LIBRARY FILE cached|direct|compat-cached|compat-direct [SECONDS]
- * Random reads of whole blocks into registered memory of the first GPU; GB/s with 1, 8 and 32 under way. Each cell has a process of its
- * own, since batches were seen to hang, and streams to end the process: the program starts itself with size, way and depth behind
- * SECONDS. compat forces compatibility mode. Needs no CUDA toolkit. */
+/* Measures the throughput of libcufile's APIs for reads: one call for each read from several threads, one call for many pieces (libcufile
+ * 1.19), batches, and streams. Usage: cufile LIBRARY FILE cached|direct|compat-cached|compat-direct [SECONDS]
+ * Reads have random offsets in whole blocks and go to registered memory of the first GPU. The program prints a table of GB/s with 1, 8 and
+ * 32 reads in flight. Each cell is measured by a process of its own, because batches have hung and streams have ended the process: the
+ * program starts itself with the size, the API and the depth as arguments after SECONDS. compat forces compatibility mode. The program
+ * needs no CUDA toolkit. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 
 enum { MOST = 32, PIECES = 16, LIMIT_SECONDS = 30, FORCE_COMPAT_MODE = 2 };
 
-/* Where a cell's process writes its rate: libcufile writes to standard output, too. */
+/* The file descriptor to which a cell's process writes its rate, because libcufile may write to standard output. */
 enum { RATE = 3 };
 
 /* The types of cufile.h. */
@@ -70,7 +71,7 @@ static void enter(void) {
   if (set(context)) fail("cuCtxSetCurrent", 0);
 }
 
-/* Ways 0 to 2: a read a call; PIECES reads of neighbours; PIECES neighbours by one call. */
+/* Reads until stop, by way 0, 1 or 2: one call; one call for each of PIECES adjacent parts; one call for all PIECES adjacent parts. */
 static void *reader(void *number) {
   long me = (long)number;
   unsigned seed = (unsigned)me + 1;
@@ -91,7 +92,7 @@ static void *reader(void *number) {
     } else {
       Piece pieces[PIECES];
       for (size_t i = 0; i < PIECES; i++) {
-        /* The pieces lie in another order than their bytes. */
+        /* The pieces are in reverse order in memory. */
         pieces[i] = (Piece){memory + to + (PIECES - 1 - i) * part, part};
       }
       count = read_many(handle, pieces, PIECES, from, 0);
@@ -199,7 +200,7 @@ static int measure(const char *file, bool direct, bool compat) {
   _exit(0);
 }
 
-/* Has a process measure one cell, and prints how that went. */
+/* Starts a process that measures one cell, and prints its rate, or how it ended without a rate. */
 static void cell(char **arguments, const char *duration) {
   char of_size[32], of_way[32], of_depth[32], said[64];
   snprintf(of_size, sizeof of_size, "%zu", size);

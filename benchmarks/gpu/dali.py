@@ -1,5 +1,5 @@
-"""Reads WebDataset archives of JPEGs to batches of uint8 on the first GPU by NVIDIA's DALI, in the ways of Measure pictures, and prints
-pictures a second: dali.py THREADS ARCHIVE...
+"""Reads WebDataset archives of JPEGs to batches of uint8 on the first GPU with NVIDIA's DALI, with the transforms of Measure pictures, and
+prints pictures a second: dali.py THREADS ARCHIVE...
 """
 import statistics
 import sys
@@ -39,7 +39,7 @@ def main():
             for _ in range(batches):
                 made.run()
             rates.append(batches * BATCH / (time.perf_counter() - start))
-        # The first turn compiles and allocates.
+        # The first turn compiles and allocates, so it does not count.
         counted = rates[1:]
         print(f"= {how}\tDALI {__version__}\t{statistics.median(counted):,.0f} pictures/s"
               f" ({min(counted):,.0f}-{max(counted):,.0f})")

@@ -1,6 +1,6 @@
-// The time of a process's first load without a JVM: FILE, in the page cache, onto GPU 0, in milliseconds from the process's start, which
-// GANTRY_STARTED gives in nanoseconds since 1970. Usage: first FILE THREADS
-// Each thread pins its two buffers by itself, reads into one, and copies from the other.
+// Measures the first load of a process without a JVM: FILE is loaded from the page cache onto GPU 0. Usage: first FILE THREADS
+// The program prints times in milliseconds from the process's start, which GANTRY_STARTED gives in nanoseconds since 1970.
+// Each thread pins its own two buffers, and reads into one buffer while the other is copied to the GPU.
 #include <cuda.h>
 #include <fcntl.h>
 #include <pthread.h>

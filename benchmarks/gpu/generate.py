@@ -1,5 +1,6 @@
-"""Tokens a second of a Llama with random weights by transformers: python3 generate.py FOLDER DEVICE WIDTH LAYERS TEXTS [PROMPT]
-Makes FOLDER first, for `Measure generate FOLDER DEVICE TEXTS [PROMPT]`, which prints the same lines. The process's start is GANTRY_STARTED, in ns."""
+"""Measures tokens a second of a Llama with random weights by transformers: python3 generate.py FOLDER DEVICE WIDTH LAYERS TEXTS [PROMPT]
+If FOLDER has no model, the script only makes it, also for `Measure generate FOLDER DEVICE TEXTS [PROMPT]`, which prints the same lines.
+GANTRY_STARTED gives the process's start in nanoseconds since 1970."""
 import os, sys, time
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig

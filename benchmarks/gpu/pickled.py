@@ -1,5 +1,5 @@
 """Writes the tensors of a Llama in BF16, with random values, as FOLDER/llama.safetensors and FOLDER/llama.pt: pickled.py FOLDER BYTES.
-There are 9 tensors a layer, and as many layers as make about that many bytes.
+A layer has 9 tensors. The number of layers is chosen so that each file has about BYTES bytes.
 """
 import os
 import sys

@@ -1,5 +1,5 @@
-"""Makes folders of random quantised weights, one for each way of quantising, for Measure dequantised:
-quantised.py FOLDER BYTES [KIND...]. Tensors have 8192 rows of 8192 values, as many as make about that many bytes.
+"""Makes a folder of random quantised weights for each format of quantisation, for Measure dequantise: quantised.py FOLDER BYTES [KIND...]
+Each tensor has 8192 rows of 8192 values. The number of tensors is chosen so that a folder has about BYTES bytes.
 """
 import json
 import os
@@ -13,7 +13,7 @@ GGUF = {"q4_0": (2, 32, 18), "q8_0": (8, 32, 34), "q2_k": (10, 256, 84), "q4_k":
 BITS = {"BF16": 16, "F16": 16, "F32": 32, "I32": 32, "I64": 64, "U8": 8, "F8_E4M3": 8}
 NF4_STATE = json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [N, N]}).encode()
 
-# Each kind has a configuration, and its tensors' names with dtype, shape and, where they are not random, bytes.
+# Each kind has a quantization_config, and the names of its tensors with dtype, shape and, unless they are random, bytes.
 KINDS = {
     "bf16": (None, [(".weight", "BF16", [N, N])]),
     "fp8": ({"quant_method": "fp8", "weight_block_size": [128, 128]},

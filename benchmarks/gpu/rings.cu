@@ -1,8 +1,8 @@
-// The throughput of several GPUs out of the page cache at once: each GPU's threads read the GPU's share of FILE into their two
-// pinned buffers and copy them to it. Usage: rings FILE GPUS
-// Memory, buffers, threads and streams are there before the clock starts; it stops when the threads have ended.
-// "own": each GPU has its part of the file. "from N places": all threads read the file, in order from each of N places, and two chunks
-// go to each GPU in turns.
+// Measures the throughput of loads from the page cache onto several GPUs at once. Usage: rings FILE GPUS
+// Each thread reads chunks of FILE into its two pinned buffers in turns and copies each chunk to a GPU.
+// Memory, buffers, threads and streams are made before the clock starts; the clock stops when the threads have ended.
+// "own": the threads of each GPU read that GPU's part of the file. "from N places": all threads read the whole file, in order from
+// each of N offsets, and two consecutive chunks go to one GPU, the next two to the next GPU.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/mman.h>

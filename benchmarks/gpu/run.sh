@@ -1,51 +1,55 @@
 #!/usr/bin/env bash
 # Gantry on a Linux GPU host that has no Java: everything is in this folder.
 #
-#   run.sh tests              the tests that need a GPU, DJL's on gpu(0) where it can be had, and the corpus on cuda:0
-#   run.sh bench ARGUMENTS    gantry bench: ceilings, ours and peers in turns; bench --out FOLDER for page and JSON
-#   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, in turns with the disk's ceiling, and peers
-#   run.sh overlap-save FOLDER      a training's step time by DJL on the GPU: without saves, with stalled and with overlapped snapshots
-#   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
-#   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU, as they are and
-#                             normalised, with DJL's operations beside
-#   run.sh mapped-datasets FOLDER   the same, only fetched by the GPU
-#   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
-#   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
-#                             is made (8.6 GB) if it is not there
-#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C
-#   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
-#                             memory; FILE is made (8.6 GB) if it is not there
-#   run.sh first-answer FILE  a process that starts anew beside a server of resident weights: until its first answer by DJL, from its start
-#   run.sh first-batch FOLDER       how long each of three epochs of batches takes to its first one
-#   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
-#   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
-#   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
-#   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start, beside a C program; FILE is made if
-#                             it is not there
-#   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
-#   run.sh texts FOLDER       texts a second into vectors by a BERT-base with random weights, which is made there, and by Python's libraries
-#   run.sh generate FOLDER [WIDTH LAYERS]   tokens a second by a Llama of 8 billion parameters (16 GB, made there), one prompt and 32, and by
-#                             transformers, in turns; from the process's start to the first answer
-#   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
-#   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
-#   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
-#   run.sh remote [TURNS] [GB]      S3, HTTP and the hub from a server on the loopback, to the host and to the GPU within 64 MB of heap, beside the
-#                             CRT client alone; BENCH_FOLDER instead of /dev/shm has the bytes
-#   run.sh cufile FILE [LIBRARY]    libcufile by its ways: threads, pieces by one call, batches and streams, in compatibility mode; FILE is made (8.6 GB)
-#                             if it is not there, LIBRARY is a libcufile.so.0 other than the host's
-#   run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]   loads, saves, epochs, refreshes, clients of resident weights and remote reads at once,
-#                             with faults; each byte is compared, and nothing may be left. Devices as in cuda:0,cuda:1
-#   run.sh cancels FILE [LOADS...]  how long a cancelled load takes to return beside others; 1 2 6 16 at once by default. FILE is
-#                             made (8.6 GB) if it is not there
-#   run.sh gantry ARGUMENTS   the command line
+# FILE is a safetensors file, which is made (8.6 GB) if it is missing. FOLDER receives the data that a measurement needs, unless FOLDER has it.
 #
-# libcufile is found by the loader or under /usr/local/cuda; libtorch by
-# GANTRY_LIBTORCH, or through python3's torch. DJL needs its native library built for the host's libtorch (the folder
-# include/ has the JDK's headers for that); PYTORCH_LIBRARY_PATH names the folder that holds both.
+#   run.sh tests              runs the tests that need a GPU, the tests of DJL on gpu(0) if DJL's library is given, and the corpus on cuda:0
+#   run.sh bench ARGUMENTS    runs gantry bench: ceilings, Gantry and peers in turns; bench --out FOLDER writes the page and the JSON
+#   run.sh save FILE          measures saves of the tensors of FILE, in turns with the disk's ceiling, and saves by peers
+#   run.sh overlap-save FOLDER      measures the step time of a training by DJL on the GPU without saves, with stalling and with overlapping
+#                             snapshots
+#   run.sh datasets FOLDER    measures the ceilings, and Gantry on 8 GB of samples
+#   run.sh random-datasets FOLDER   measures single samples in random order, which the CPU reads or the GPU fetches, unchanged and
+#                             normalised, beside DJL's operations
+#   run.sh mapped-datasets FOLDER   measures the samples of random-datasets that the GPU fetches
+#   run.sh two-gpus FOLDER    measures single samples that two GPUs fetch at once from files that are registered once, beside the ceilings
+#                             of the links
+#   run.sh replicas FILE [GPUS]     measures loads of FILE onto several GPUs (2 by default) that read each byte once, beside one load after
+#                             the other and beside rings in C
+#   run.sh slices FILE [GPUS]       measures loads of the tensors of FILE, cut along either axis, with one rank's part on each GPU, beside
+#                             rings in C
+#   run.sh resident FILE      measures weights that outlive their process: fresh JVMs and 100 clients map them, the server is killed, and
+#                             the GPU's memory is printed
+#   run.sh first-answer FILE  measures the time from the start of a process to its first answer by DJL, with resident weights of a server
+#   run.sh first-batch FOLDER       measures the time to the first batch of each of three epochs
+#   run.sh stream-datasets FOLDER   measures TFRecord files without an index, which the CPU reads, checks and decodes
+#   run.sh model FOLDER       measures loads of a Llama of 8 GB into a block, in BF16 and from FP8, its refresh and its offload
+#   run.sh first [TURNS]      measures the first load of a process, of 10, 100 and 500 MB, beside DJL's own loads
+#   run.sh first-device FILE  measures the first loads of a process onto the GPU, from the process's start, beside a C program
+#   run.sh into FOLDER        measures loads into DJL's own tensors beside loads into Gantry's memory, and writes from both (5.4 GB)
+#   run.sh texts FOLDER       measures how many texts a second a BERT-base with random weights embeds, beside Python's libraries
+#   run.sh generate FOLDER [WIDTH LAYERS]   measures tokens a second of a Llama of 8 billion parameters (16 GB) with one prompt and with 32
+#                             prompts, in turns with transformers, and the time from the process's start to the first answer
+#   run.sh quantised FOLDER   measures loads of weights (4.3 GB) in each format of quantisation, as they are and as BFLOAT16
+#   run.sh pickled FOLDER     measures loads of a Llama's tensors (4.3 GB) from a .pt file beside loads from a safetensors file
+#   run.sh pictures FOLDER [PICTURES]   measures JPEGs of WebDataset archives, decoded by the CPU and by the GPU, beside DALI
+#   run.sh remote [TURNS] [GB]      measures S3, HTTP and the hub, from a server on the loopback to the host and to the GPU with 64 MB of
+#                             heap, beside the CRT client alone; BENCH_FOLDER names a folder for the bytes instead of /dev/shm
+#   run.sh cufile FILE [LIBRARY]    measures libcufile's APIs for reads in compatibility mode: threads, pieces by one call, batches and
+#                             streams; LIBRARY names a libcufile.so.0 other than the host's
+#   run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]   runs loads, saves, epochs, refreshes, clients of resident weights and remote reads at
+#                             once, with faults, compares each byte, and fails if a resource is left. Devices are named as in cuda:0,cuda:1
+#   run.sh cancels FILE [LOADS...]  measures how long a cancelled load takes to return beside others; LOADS are the numbers of concurrent
+#                             loads, 1 2 6 16 by default
+#   run.sh gantry ARGUMENTS   runs the command line
+#
+# The dynamic loader finds libcufile, also under /usr/local/cuda. GANTRY_LIBTORCH names the folder of libtorch; if it is unset, python3's torch is
+# used. DJL needs its native library built for the host's libtorch (the folder include/ has the JDK's headers for that build);
+# PYTORCH_LIBRARY_PATH names the folder that holds both.
 set -uo pipefail
 here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 java=$here/runtime/bin/java
-# The archive of the JDK's own classes, parsed and ready, which other JDKs have from the start.
+# Writes the class data archive of the JDK, which speeds up its start; this runtime comes without one, other JDKs include it.
 [[ -f $here/runtime/lib/server/classes.jsa ]] || "$java" -Xshare:dump >/dev/null 2>&1
 if [[ -d /usr/local/cuda/lib64 ]]; then
   export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
@@ -72,7 +76,7 @@ find_libtorch() {
 
 tests() {
   local failed=0
-  # Tests name their resources from here; property tests keep the seeds that failed in target.
+  # Tests resolve their resources against this folder; property tests record failed seeds in target.
   cd "$here" && mkdir -p target || return
   find_libtorch
   echo "== tests of loader-core on the GPU"
@@ -81,7 +85,7 @@ tests() {
     echo "== all tests of loader-djl with DJL on CUDA, its library in $PYTORCH_LIBRARY_PATH"
     main dev.gantry.testing.stub.TaggedTests dev.gantry.djl || failed=1
     echo "== all tests of models with DJL on CUDA"
-    # Else cuDNN rounds FLOAT32 to TF32, and answers differ from the reference's in the third digit.
+    # Without this setting cuDNN rounds FLOAT32 to TF32, and answers differ from the reference in the third digit.
     NVIDIA_TF32_OVERRIDE=0 main dev.gantry.testing.stub.TaggedTests dev.gantry.models || failed=1
   else
     echo "== tests of loader-djl on the GPU without DJL (PYTORCH_LIBRARY_PATH names no library of DJL's for CUDA), libtorch in ${GANTRY_LIBTORCH:-(none)}"
@@ -133,14 +137,14 @@ pictures() {
   python3 "$here/dali.py" "$(nproc)" "$1"/pictures-"$2"-*.tar
 }
 
-# limits FILE FOLDER [reads|writes]
+# limits FILE FOLDER [reads|writes]: measures the ceilings of the host in C
 limits() {
   local program=$2/limits
   [[ -x $program ]] || PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/limits.cu" -o "$program" || return
   "$program" "$@"
 }
 
-# several_gpus replicas|slices FILE GPUS: the ceiling of rings in C before and after ours
+# several_gpus replicas|slices FILE GPUS: measures Gantry, and the ceiling of rings in C before and after
 several_gpus() {
   local program
   program=$(dirname "$2")/rings
@@ -179,7 +183,7 @@ all_datasets() {
   datasets "$folder" rows
 }
 
-# first_device FILE [JVM OPTION]
+# first_device FILE [JVM OPTION...]
 first_device() {
   local file=$1
   shift
@@ -205,7 +209,7 @@ all_first_device() {
   rm -r "$cache"
 }
 
-# LOCATION DEVICE plain|together [JVM options]
+# first_answer LOCATION DEVICE plain|together [JVM OPTION...]
 first_answer() {
   local location=$1 device=$2 way=$3
   shift 3
@@ -244,7 +248,7 @@ gpu_memory() {
   nvidia-smi --query-gpu=memory.used --format=csv,noheader | head -1
 }
 
-# Its standard output is that of the server.
+# serve_weights FILE SOCKET LOG: starts a server, waits for it, prints its first output, and sets $server to its process id
 serve_weights() {
   "$java" "${options[@]}" -cp "$here/lib/*" dev.gantry.cli.GantryCommand serve-weights "$1" --device "${DEVICE:-cuda:0}" --socket "$2" >"$3" 2>&1 &
   server=$!
@@ -302,7 +306,7 @@ resident() {
   rm -r "$folder"
 }
 
-# cufile_ways FILE LIBRARY: each way in each size, from the page cache and from the disk
+# cufile_ways FILE LIBRARY: measures each API with each request size, from the page cache and from the disk
 cufile_ways() {
   program=$(dirname "$1")/cufile-ways
   [[ -x $program ]] || cc -O2 "$here/cufile.c" -o "$program" -ldl -lpthread || return
@@ -351,10 +355,11 @@ case ${1:-} in
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   remote) remote "${@:2}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
-  # The Java heap has all its pages from the start, and the C library as few arenas as on two cores: both else grow for minutes.
+  # All pages of the Java heap are touched at the start, and the C library gets as few arenas as on two cores: otherwise both
+  # grow for minutes, which would look like a leak.
   soak) find_libtorch && MALLOC_ARENA_MAX=16 main -Xms1g -XX:+AlwaysPreTouch dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
   cancels) cancels "${2:?run.sh cancels FILE [LOADS...]}" "${@:3}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
-  # All of the comment above, however long it is.
+  # Prints the comment at the top of this script.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
 esac
