@@ -19,15 +19,16 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// One of the two sides of a comparison.
+/// One side of a comparison: the tensors of a checkpoint, or of weights.
 ///
-/// @param groups the tensors by group and name; only a checkpoint has others than the model
-/// @param sums the recorded CRC32C of tensors, by extent
+/// @param groups the tensors by group and name; weights that are not a checkpoint have only the
+///     group `model`
+/// @param sums the recorded CRC32C of each tensor that has one, by the tensor's extent
 public record Compared(
     SequencedMap<String, SequencedMap<String, StoredTensor>> groups, Map<Extent, Integer> sums) {
   private static final String MODEL = "model";
 
-  /// @throws dev.gantry.core.MisuseException if it is neither a checkpoint nor weights
+  /// @throws dev.gantry.core.MisuseException if the location has neither a checkpoint nor weights
   public static Compared open(GantrySession session, Location location) {
     SequencedMap<String, SequencedMap<String, StoredTensor>> groups = new LinkedHashMap<>();
     Map<Extent, Integer> sums = new HashMap<>();
@@ -50,9 +51,11 @@ public record Compared(
     known.forEach(one -> sums.put(one.extent(), one.crc32c()));
   }
 
-  /// Returns the tensors that are compared with another side: all groups of two checkpoints, else the model.
+  /// Returns the tensors to compare with another side: those of all groups if both sides have
+  /// several groups, otherwise those of the group `model`.
   ///
-  /// @return with tensors by name; `GROUP: NAME` where it is not of the model
+  /// @return the tensors by name; the name of a tensor of another group than `model` begins with
+  ///     the group, as in `GROUP: NAME`
   public Side beside(Compared other) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     groups.forEach((group, byName) -> {
@@ -65,7 +68,8 @@ public record Compared(
     return new Side(tensors, sums);
   }
 
-  /// The tensors to compare.
+  /// The tensors of one side that are compared, by name, and the checksums of all its tensors, by
+  /// extent.
   record Side(SequencedMap<String, StoredTensor> tensors, Map<Extent, Integer> sums) {
     Optional<Integer> sum(String name) {
       return Optional.ofNullable(tensors.get(name)).map(tensor -> sums.get(tensor.extent()));

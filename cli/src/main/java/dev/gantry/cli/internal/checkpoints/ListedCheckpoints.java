@@ -21,18 +21,23 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Reports the checkpoints of a folder, in the order of their saves; then damaged and unfinished ones.
+/// Reports the checkpoints of a folder: the complete ones in the order of their saves, then
+/// damaged and unfinished ones.
 ///
-/// @param rated whether rules were given that say which ones stay
+/// @param rated whether retention rules were given, so that a row shows which of them keep the
+///     checkpoint
 public record ListedCheckpoints(List<Row> rows, boolean rated) implements Report {
-  /// A checkpoint, or what is left of one.
+  /// One checkpoint of the folder.
   ///
   /// @param state `complete`, `damaged` or `unfinished`
-  /// @param reason what is damaged; empty if nothing is
-  /// @param saved when its save ended
-  /// @param bytes of its files, without the manifest
-  /// @param tags `latest`, `replaced` by a later save of its step, and `not-finite`
-  /// @param kept the rules that keep it; empty if no rules were given
+  /// @param reason why the checkpoint is not complete; empty if it is
+  /// @param saved when the checkpoint's save ended; empty if the checkpoint is not complete, or
+  ///     the store does not tell
+  /// @param bytes the size of the checkpoint's files, without the manifest
+  /// @param tags `latest`; `replaced` if a later save has the same step; `not-finite` if a
+  ///     parameter is NaN or infinite
+  /// @param kept the rules that keep the checkpoint; empty if no rules were given, or the
+  ///     checkpoint is not complete
   public record Row(
       String name,
       String state,
@@ -59,14 +64,15 @@ public record ListedCheckpoints(List<Row> rows, boolean rated) implements Report
     }
   }
 
-  /// Reads the manifests, and looks whether their files are there.
+  /// Reads the manifests, and checks that their files exist with the recorded sizes.
   public static ListedCheckpoints of(CheckpointListing listing, Optional<Retention> retention) {
     List<Row> rows = new ArrayList<>();
     List<CheckpointFolder> whole = new ArrayList<>();
     List<Row> damaged = new ArrayList<>();
     for (CheckpointFolder checkpoint : listing.saves()) {
       try {
-        // Its manifest is not kept: those of many checkpoints would take much memory.
+        // The manifest is not cached, because the manifests of many checkpoints would take much
+        // memory.
         checkpoint.afresh().checkSizes();
         whole.add(checkpoint);
       } catch (MalformedFileException e) {
@@ -75,7 +81,7 @@ public record ListedCheckpoints(List<Row> rows, boolean rated) implements Report
         if (!e.isNotFound()) {
           throw e;
         }
-        // The checkpoint was removed meanwhile.
+        // The checkpoint was removed after the folder was listed.
       }
     }
     Optional<Map<CheckpointFolder, Set<Retention.Rule>>> kept =

@@ -8,14 +8,14 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
-/// Compares the numbers of tensors in memory.
+/// Compares the values of tensors in memory.
 final class Numbers {
   private Numbers() {}
 
-  /// Returns the largest absolute difference of two tensors' elements; empty if a dtype is none of plain
-  /// numbers.
+  /// Returns the largest absolute difference between the elements of two tensors of one shape;
+  /// empty if a dtype is not of plain numbers.
   ///
-  /// @return NaN if an element is NaN on one side only
+  /// @return NaN if an element is NaN in one tensor only
   static Optional<Double> maxDifference(
       StoredTensor tensor, MemorySegment bytes, DType otherType, MemorySegment others) {
     Optional<Floats> one = ElementNumbers.numbers(tensor.dtype());

@@ -10,12 +10,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Stream;
 
-/// Reports which checkpoints were removed, or would be.
+/// Reports which checkpoints were removed, or would be removed with `--yes`.
 ///
-/// @param rows of all checkpoints, as they were before
-/// @param removed the names of those that no rule keeps
-/// @param unfinished the names of folders that unfinished saves have left, which go, too
-/// @param done whether they were removed
+/// @param rows the rows of all checkpoints, as they were before the removal
+/// @param removed the names of the checkpoints that no rule keeps
+/// @param unfinished the names of the folders that unfinished saves have left behind, which are
+///     removed, too
+/// @param done whether the checkpoints and folders were removed
 public record PrunedCheckpoints(
     List<Row> rows, List<String> removed, List<String> unfinished, boolean done) implements Report {
   public static PrunedCheckpoints of(

@@ -23,10 +23,11 @@ import java.util.Optional;
 public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
   private static final int EXIT_MALFORMED = 65;
 
-  /// A checkpoint whose bytes were all read.
+  /// A checkpoint that was verified.
   ///
-  /// @param files how many files it has, without the manifest; 0 if that is damaged
-  /// @param bytes of these
+  /// @param files the number of the checkpoint's files, without the manifest; 0 if the manifest
+  ///     is damaged
+  /// @param bytes the size of these files
   private record Checked(String checkpoint, int files, long bytes, List<Damage> damaged) {
     static Checked of(String checkpoint, List<Long> sizes, List<MalformedFileException> errors) {
       long bytes = sizes.stream().mapToLong(Long::longValue).sum();
@@ -40,9 +41,10 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
     }
   }
 
-  /// Reads all checkpoints of a folder.
+  /// Reads every byte of the checkpoints, and compares their checksums.
   ///
-  /// @throws TransferException if there are none, or a file cannot be read for now
+  /// @throws TransferException if there is no checkpoint, or a file cannot be read for a reason
+  ///     other than damage
   public static VerifiedCheckpoints of(
       GantrySession session, Location folder, CheckpointListing listing) {
     List<Checked> checked = new ArrayList<>();
@@ -74,7 +76,7 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
     return new VerifiedCheckpoints(checked);
   }
 
-  /// Prints only the checkpoints that are whole: the others are for standard error.
+  /// Prints the undamaged checkpoints. [#exitCode] prints the damaged files on standard error.
   @Override
   public void print(PrintWriter out) {
     checkpoints.stream()

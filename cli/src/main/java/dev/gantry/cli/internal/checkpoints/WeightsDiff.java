@@ -27,12 +27,12 @@ import java.util.SequencedMap;
 
 /// Reports how two sets of tensors differ.
 ///
-/// @param tensors those that differ, by name
-/// @param same how many do not
+/// @param tensors the tensors that differ, by name
+/// @param same the number of tensors that do not differ
 public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) implements Report {
   private static final int EXIT_DIFFERENT = 1;
 
-  /// The kinds of changes of a tensor.
+  /// The kinds of differences between the two sides' tensors of one name.
   enum Change {
     REMOVED("-"),
     ADDED("+"),
@@ -58,11 +58,13 @@ public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) i
     }
   }
 
-  /// @param before empty for a tensor that was added
-  /// @param after empty for a tensor that was removed
-  /// @param by `checksum`, or `bytes` if they were read; empty if the values were not compared
-  /// @param maxDifference the largest absolute difference, where it was asked for, the shape is the same, and
-  ///     the dtypes are plain numbers; NaN if a value is NaN on one side only
+  /// @param before the dtype and shape on the first side; empty for a tensor that was added
+  /// @param after the dtype and shape on the second side; empty for a tensor that was removed
+  /// @param by `checksum` if recorded checksums differ, `bytes` if the values were read; empty if
+  ///     the values were not compared
+  /// @param maxDifference the largest absolute difference between the values; empty unless the
+  ///     user asked for it, the shapes are equal and both dtypes are of plain numbers; NaN if a
+  ///     value is NaN on one side only
   record Difference(
       Change change,
       Optional<Kind> before,
@@ -74,7 +76,8 @@ public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) i
     }
   }
 
-  /// @param values whether to compute the largest differences
+  /// @param values whether to read all differing tensors of equal shapes and compute their
+  ///     largest differences
   public static WeightsDiff of(GantrySession session, Side before, Side after, boolean values) {
     SequencedMap<String, Difference> found = new LinkedHashMap<>();
     SequencedMap<String, StoredTensor> names = new LinkedHashMap<>(before.tensors());
@@ -110,7 +113,8 @@ public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) i
         .map(tensor -> new Kind(tensor.dtype().name(), tensor.shape()));
   }
 
-  /// Reads tensors of one shape on both sides, and removes those whose values are the same.
+  /// Reads tensors that have equal shapes on both sides. Those with equal dtypes and bytes are
+  /// removed from `found`; the others get their largest difference if `values` is true.
   private static void read(
       GantrySession session,
       Side before,
