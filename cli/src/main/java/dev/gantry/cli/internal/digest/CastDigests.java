@@ -29,14 +29,17 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicReference;
 
-/// Computes digests of the values that loads with a type give: floating-point tensors have that type, and
-/// quantised ones their true values. Each array that arrives has a digest, by the name that the model has for it.
+/// Computes the digests of the arrays that a load with a cast gives: floating-point tensors are
+/// cast to the type, and quantised tensors are dequantised to it. Each array has a digest, under
+/// the tensor's name in the hub's model.
 public final class CastDigests {
   private static final int CHUNK_BYTES = 4 << 20;
 
   private CastDigests() {}
 
-  /// @param location of the weights, whose own checksums are compared first
+  /// Compares the checksums in the files, then loads all tensors and computes the digests.
+  ///
+  /// @param location the location that `catalogue` was opened from
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be cast
   public static TensorDigests of(
       GantrySession session,
@@ -82,7 +85,8 @@ public final class CastDigests {
     return new TensorDigests("tensors", digests, Optional.empty(), bytes, report.get());
   }
 
-  /// The location as it was given, with a URL's query.
+  /// Returns the text by which [Weights] opens the location: a URL with its query, which
+  /// [Location#toString] leaves out.
   private static String text(Location location) {
     return switch (location) {
       case Location.Local local -> local.path().toAbsolutePath().toString();

@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.HexFormat;
 
-/// SHA-256 digests of any number of records, kept in order in a temporary file until it is known that all of the
-/// records are good.
+/// Keeps the SHA-256 digests of any number of records, in the records' order, in a temporary
+/// file. They are printed only after all records have been checked.
 final class DigestSpool implements Json.Elements, AutoCloseable {
   static final int DIGEST_BYTES = 32;
 
@@ -17,7 +17,8 @@ final class DigestSpool implements Json.Elements, AutoCloseable {
     spool.add(out -> out.write(digest, 0, DIGEST_BYTES));
   }
 
-  /// Gives all digests, in lower-case hexadecimal, in the order in which they were added.
+  /// Passes all digests to `taker`, in lower-case hexadecimal and in the order in which they were
+  /// added.
   @Override
   public void forEach(Json.Taker taker) throws IOException {
     InputStream in = spool.read();

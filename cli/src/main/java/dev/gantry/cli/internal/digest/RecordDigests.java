@@ -17,7 +17,7 @@ import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The SHA-256 of each record's data, of one TFRecord file or of several one after the other.
+/// Reports the SHA-256 of each record's data, for one or several TFRecord files in their order.
 public final class RecordDigests implements Report {
   private final List<Location> files;
   private final List<Long> records = new ArrayList<>();
@@ -68,7 +68,7 @@ public final class RecordDigests implements Report {
     }
   }
 
-  /// Gives the records' names, one after the other.
+  /// Returns the names of all records, one per call.
   private final class Names {
     private int file;
     private long number;

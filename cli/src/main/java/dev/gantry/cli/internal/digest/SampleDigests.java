@@ -19,7 +19,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
 
-/// The samples of WebDataset archives: of each the key, and the SHA-256 of every field's bytes.
+/// Reports the key of each sample of WebDataset archives, and the SHA-256 of each of its fields.
 public final class SampleDigests implements Report {
   private final Spool spool = new Spool();
   private long values;
@@ -73,7 +73,7 @@ public final class SampleDigests implements Report {
 
   /// One field of a sample.
   ///
-  /// @param isFirst whether it is its sample's first one
+  /// @param isFirst whether the field is the first of its sample
   private record Entry(boolean isFirst, String key, String field, String sha256) {
     static Entry read(DataInputStream in) throws IOException {
       return new Entry(

@@ -12,11 +12,13 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.StandardOpenOption;
 
-/// A temporary file for values that are printed only when it is known that all of them are good.
+/// Keeps values in a temporary file, because they are printed only after all input has been
+/// checked.
 final class Spool implements AutoCloseable {
   static final int BUFFER_BYTES = 128 << 10;
 
-  /// The file's name is deleted at once, so the file goes when it is closed, even if the process is killed.
+  /// The file's name is deleted when the file is opened. Therefore the kernel frees the file when
+  /// it is closed, and when the process is killed.
   private final FileChannel file;
 
   private final DataOutputStream out;
@@ -37,7 +39,7 @@ final class Spool implements AutoCloseable {
             new BufferedOutputStream(Channels.newOutputStream(file), BUFFER_BYTES));
   }
 
-  /// Appends what the writer writes.
+  /// Appends a value: the writer writes it.
   void add(Writer writer) {
     try {
       writer.write(out);
@@ -52,7 +54,7 @@ final class Spool implements AutoCloseable {
     void write(DataOutputStream out) throws IOException;
   }
 
-  /// Returns all values from the first one on.
+  /// Returns a stream of all values, from the first one.
   DataInputStream read() throws IOException {
     out.flush();
     return new DataInputStream(

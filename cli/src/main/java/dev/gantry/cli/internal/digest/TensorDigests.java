@@ -34,13 +34,14 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// Reports the SHA-256 of each tensor of some weights, or of each field of raw tensor shards. A field's
-/// digest is that of the values of all samples end to end, however they are cut into shards.
+/// Reports the SHA-256 of each tensor of weights, or of each field of raw tensor shards. A
+/// field's digest covers the values of all samples end to end, so it does not depend on how the
+/// samples are divided into shards.
 ///
-/// @param kind what the digests are of, as JSON names it: `tensors` or `fields`
-/// @param samples of shards; empty for weights
-/// @param bytes of the values, without what lies between fields
-/// @param transfer how many bytes each transport carried
+/// @param kind the member that holds the digests in JSON: `tensors` or `fields`
+/// @param samples the number of samples in the shards; empty for weights
+/// @param bytes the size of all values, without the padding between fields
+/// @param transfer the report of the loads, which says how many bytes each transport carried
 public record TensorDigests(
     String kind,
     SequencedMap<String, Digest> digests,
@@ -48,15 +49,15 @@ public record TensorDigests(
     long bytes,
     TransferReport transfer)
     implements Report {
-  /// How many bytes of a field are loaded at a time.
+  /// The most bytes of a field that are loaded as one tensor.
   private static final long PIECE_BYTES = 64L << 20;
 
   private static final int CHUNK_BYTES = 4 << 20;
 
-  /// @param sha256 lower-case hexadecimal
+  /// @param sha256 the SHA-256 in lower-case hexadecimal
   record Digest(DType dtype, TensorShape shape, String sha256) {}
 
-  /// Computes the digests of weights, after it has compared the files' own checksums.
+  /// Compares the checksums in the files, then computes the digests of weights.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
     weights.verify(session);
     SequencedMap<String, Digest> digests = new LinkedHashMap<>();
@@ -68,8 +69,8 @@ public record TensorDigests(
     return of(session, device, "tensors", Optional.empty(), digests, tensors);
   }
 
-  /// Computes the digests of shards, after it has compared all checksums, so that each digest is of what was
-  /// written.
+  /// Compares all checksums, then computes the digests of shards. Therefore each digest covers
+  /// the bytes that were written.
   public static TensorDigests of(GantrySession session, ShardSet set, Device device) {
     verify(session, set);
     SequencedMap<String, Digest> digests = new LinkedHashMap<>();
@@ -78,10 +79,13 @@ public record TensorDigests(
     return of(session, device, "fields", Optional.of(set.samples()), digests, pieces(set));
   }
 
-  /// Loads tensors to a device part by part, and reads them back from there.
+  /// Loads tensors to a device part by part, copies them back to the host and computes their
+  /// digests.
   ///
-  /// @param digests get their texts; one whose name no tensor has, that of nothing
-  /// @param tensors those of one name follow one another
+  /// @param digests the digests to fill in, by name; a name without a tensor gets the digest of
+  ///     no bytes
+  /// @param tensors the tensors to load; tensors of one name are consecutive, and share one
+  ///     digest
   private static TensorDigests of(
       GantrySession session,
       Device device,
