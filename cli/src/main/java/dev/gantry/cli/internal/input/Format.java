@@ -26,8 +26,9 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The formats of files. The first bytes tell the format; if they do not, the name does, so that the error
-/// for a damaged file names the fault in the format that it was meant to have.
+/// The formats of input files. A file's first bytes decide its format. If they do not, its name
+/// decides, so that the error for a damaged file describes the fault in the format that the name
+/// announces.
 enum Format {
   WEIGHTS,
   SHARDS,
@@ -38,21 +39,21 @@ enum Format {
   static final String LIST_OF_A_SET = "it is the list of a set; name its folder";
   private static final String JSON_SUFFIX = ".json";
 
-  /// Matches names of TFRecord files: those that contain `tfrecord`, and those that TensorFlow gives the
-  /// shards of a dataset.
+  /// Matches the names of TFRecord files: names that contain `tfrecord`, and names such as
+  /// `train-00000-of-00010`, which TensorFlow gives the files of a dataset.
   private static final Pattern RECORD_NAME =
       Pattern.compile(".*tfrecord.*|.*-[0-9]{5}-of-[0-9]{5}(\\..*)?", Pattern.DOTALL);
 
-  /// Matches names of tar archives.
   private static final Pattern TAR_NAME =
       Pattern.compile(".*\\.(tar|tar\\.gz|tgz)", Pattern.DOTALL);
 
   /// The format that was found at a location.
   ///
-  /// @param files the files, where it is TFRecord or WebDataset
+  /// @param files the TFRecord files or tar archives; empty for the other formats
   record Found(Format format, List<Location> files) {}
 
-  /// @throws MalformedFileException of kind `unknown-format`, or `several-formats` of a folder
+  /// @throws MalformedFileException of kind `unknown-format`; of kind `several-formats` if a
+  ///     folder has both shards and weights
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   static Found of(GantrySession session, Location location) {
     Optional<Folder> folder = Folder.at(session, location);
@@ -71,10 +72,11 @@ enum Format {
   private static Format ofFile(GantrySession session, Location file) {
     String name = file.fileName();
     if (file instanceof Location.Remote && isWeightsName(name)) {
-      // The name is enough for a remote file: this saves a request to the server.
+      // For a remote file with the suffix of a weights format, the name decides. This saves a
+      // request to the server.
       return saysShards(file) ? SHARDS : WEIGHTS;
     }
-    // Asked first, since it refuses files that would block when they are opened, such as pipes.
+    // This check comes first, because it refuses files whose opening would block, such as pipes.
     if (TfRecordReader.isTfRecord(session, file)) {
       return TFRECORD;
     }
@@ -148,7 +150,8 @@ enum Format {
                 weightsFormats(), ShardSet.FILE_NAME, checkpoint(session, folder.location())));
   }
 
-  /// The rest of an error's reason, if the folder has checkpoints: names one of them.
+  /// Returns advice for the end of an error's reason: it names one of the folder's checkpoints.
+  /// Empty if the folder has none.
   private static String checkpoint(GantrySession session, Location folder) {
     return folder instanceof Location.Local(Path path, _)
         ? CheckpointStore.list(session, path)
@@ -193,8 +196,9 @@ enum Format {
     return RECORD_NAME.matcher(name.toLowerCase(Locale.ROOT)).matches();
   }
 
-  /// Whether a JSON file's member `format`, found before any syntax error, is that of shards. For a remote
-  /// file, only its name decides.
+  /// Whether a JSON file describes shards: its name is `shards.json`, or its member `format` says
+  /// so. A syntax error after that member does not matter. For a remote file, only the name
+  /// decides.
   private static boolean saysShards(Location location) {
     if (location.fileName().equals(ShardSet.FILE_NAME)) {
       return true;
@@ -216,7 +220,7 @@ enum Format {
       }
       return false;
     } catch (IOException _) {
-      // The file's reader will say what is wrong with it.
+      // The reader of the file will report the error.
       return false;
     }
   }

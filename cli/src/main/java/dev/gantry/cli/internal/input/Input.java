@@ -15,17 +15,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 
-/// The contents of a location that a user names. Only here do commands find out the format of files.
+/// The contents of a location that a user names. All commands determine the format of files here.
 public sealed interface Input {
-  /// The description of such a parameter, for `@Parameters`.
+  /// The description of a parameter that names an input, for `@Parameters`.
   String DESCRIPTION =
       "Weights (safetensors, an index.json, PyTorch, DCP, NumPy, GGUF), a shards.json, a TFRecord"
           + " file (plain, GZIP or ZLIB), a WebDataset tar, or a folder of one of these; a path, or"
           + " an s3, http or https URL.";
 
-  /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
-  ///     rules
-  /// @throws dev.gantry.core.TransferException if it cannot be opened or read
+  /// @throws dev.gantry.core.MalformedFileException if the location's format is unknown, or a
+  ///     file violates the rules of its format
+  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   static Input open(GantrySession session, Location location) {
     Input found = find(session, location);
     if (found instanceof Records(List<Location> files)) {
@@ -34,11 +34,11 @@ public sealed interface Input {
     return found;
   }
 
-  /// Does what [#open] does, but does not check that a set of records is whole: callers check that once for
-  /// all files of a set.
+  /// Opens a location as [#open] does, but does not check that a set of TFRecord files is
+  /// complete: callers check this once for all files of a set.
   private static Input find(GantrySession session, Location location) {
     if (ResidentWeights.isServer(location)) {
-      // The server's weights are held until this process ends.
+      // This process holds the server's weights until it ends.
       return new Weights(WeightsFormats.open(session, ResidentWeights.hold(location).entry()));
     }
     Format.Found found = Format.of(session, location);
@@ -50,9 +50,9 @@ public sealed interface Input {
     };
   }
 
-  /// The weights at a location.
+  /// Opens the weights at a location.
   ///
-  /// @throws MisuseException if it is of another format
+  /// @throws MisuseException if the location has another format
   static WeightsCatalogue weights(GantrySession session, Location location) {
     return switch (open(session, location)) {
       case Weights(WeightsCatalogue weights) -> weights;
@@ -61,8 +61,10 @@ public sealed interface Input {
     };
   }
 
-  /// The data files of weights, all of them local; empty for a path of another format, and for indexes and
-  /// lists of sets.
+  /// Returns the data files of weights; empty for a path of another format, for an index and for
+  /// the list of a set.
+  ///
+  /// @throws MisuseException if the weights are not local
   static List<Path> weightsFiles(GantrySession session, Location path) {
     if (isBesideRecords(path)
         || !(find(session, path) instanceof Weights(WeightsCatalogue weights))) {
@@ -75,17 +77,18 @@ public sealed interface Input {
     return Format.isRecordIndex(path) || Format.isList(path);
   }
 
-  /// The tar archives that a path stands for; none for a path of another format, and for an index.
+  /// Returns the tar archives at a path; empty for a path of another format, for an index and for
+  /// the list of a set.
   static List<Location> archives(GantrySession session, Location path) {
     return !isBesideRecords(path) && find(session, path) instanceof Archives(List<Location> files)
         ? files
         : List.of();
   }
 
-  /// The TFRecord files that some paths stand for. Indexes and lists of sets among them are passed over:
-  /// a shell's `folder/*` names them too.
+  /// Returns the TFRecord files at some paths. Indexes and lists of sets among the paths are
+  /// skipped, because a shell's `folder/*` names them, too.
   ///
-  /// @throws MisuseException if one is of another format, or all are indexes and lists
+  /// @throws MisuseException if a path has another format, or all paths are indexes and lists
   static List<Location> recordFiles(GantrySession session, List<Location> paths) {
     List<Location> named = paths.stream().filter(path -> !isBesideRecords(path)).toList();
     if (named.isEmpty()) {
@@ -107,14 +110,16 @@ public sealed interface Input {
     return all;
   }
 
-  /// Refuses a folder of shards to writers of weights: nobody could tell the format of a folder with both.
+  /// Refuses an output folder that has shards: with weights beside them, the folder's format
+  /// would be ambiguous.
   ///
-  /// @throws MisuseException if a folder, which need not be there, has raw tensor shards
+  /// @throws MisuseException if the folder has raw tensor shards; the folder need not exist
   static void requireNoShards(GantrySession session, Path folder) {
     requireNot(session, folder, Format::hasShards, ShardSet.FILE_NAME);
   }
 
-  /// Refuses a folder of weights to writers of shards, as [#requireNoShards] does the other way round.
+  /// Refuses an output folder that has weights, as [#requireNoShards] refuses one that has
+  /// shards.
   static void requireNoWeights(GantrySession session, Path folder) {
     requireNot(session, folder, Format::hasWeights, "weights");
   }
@@ -130,13 +135,11 @@ public sealed interface Input {
 
   record Shards(ShardSet set) implements Input {}
 
-  /// @param files one or more, in the order of their names; looked at no further than their names
-  ///     or first bytes
+  /// @param files one or more files in the order of their names; only their names or first bytes
+  ///     have been examined
   record Records(List<Location> files) implements Input {}
 
-  /// Tar archives of WebDataset.
-  ///
-  /// @param files one or more, in the order of their names; looked at no further than their names
-  ///     or first bytes
+  /// @param files one or more tar archives of WebDataset in the order of their names; only their
+  ///     names or first bytes have been examined
   record Archives(List<Location> files) implements Input {}
 }

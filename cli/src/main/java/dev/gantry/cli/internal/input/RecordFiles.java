@@ -6,8 +6,8 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 
-/// Opens TFRecord files as all commands do: with the compression that the file has, comparing every checksum,
-/// and with records of any length that the format allows.
+/// Opens TFRecord files for all commands: the reader detects the compression, compares every
+/// checksum, and accepts records of any length that the format allows.
 public final class RecordFiles {
   public static final TfRecordOptions OPTIONS =
       TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MAX_RECORD_BYTES);

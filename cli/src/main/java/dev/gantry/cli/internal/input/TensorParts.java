@@ -6,12 +6,13 @@ import java.util.List;
 
 /// Divides tensors into parts that are loaded one after the other.
 public final class TensorParts {
-  /// The most bytes that are loaded at a time, unless one tensor has more.
+  /// The most bytes of a part. A larger tensor is a part of its own.
   private static final long PART_BYTES = 256L << 20;
 
   private TensorParts() {}
 
-  /// Returns the end of the part that begins with a tensor.
+  /// Returns the index after the last tensor of the part that begins with the tensor at index
+  /// `begin`.
   public static int end(List<StoredTensor> tensors, int begin) {
     int end = begin;
     for (long bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Finds out which format a path holds, and opens it.
+/// Determines the format of the files at a location, and opens them.
 @NullMarked
 package dev.gantry.cli.internal.input;
 
