@@ -9,7 +9,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
-/// A file that is mapped until this is closed: the library's own mapping stays until the garbage collector runs.
+/// Maps a file for the Parquet library, and unmaps it on [#close]. The library's own input leaves
+/// its mapping to the garbage collector, so that the file would stay mapped for an unknown time.
 final class MappedInput implements InputFile {
   private final Path file;
   private final Arena arena = Arena.ofShared();
@@ -28,7 +29,8 @@ final class MappedInput implements InputFile {
   @Override
   public void open() {}
 
-  /// Refuses an empty range: the library asks for one again and again where a page claims to be longer than its column.
+  /// Returns a range of the file. An empty range is refused, because the library would ask for it
+  /// endlessly if a page's header claims more bytes than its column has.
   @Override
   public ByteBuffer readRange(long offset, int length) throws IOException {
     if (offset < 0 || length <= 0 || length > bytes.byteSize() - offset) {

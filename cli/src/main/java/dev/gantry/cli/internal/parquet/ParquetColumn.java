@@ -13,12 +13,12 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A column whose values can be a field's: numbers, bytes, or lists of numbers.
+/// A column that can become a field: its values are numbers, bytes, or lists of numbers.
 ///
-/// @param path names the column to the reader
-/// @param name the field's
-/// @param dtype the field's
-/// @param schema what the file says of it
+/// @param path the column's path in the file's schema, such as `tokens.list.element`
+/// @param name the field's name
+/// @param dtype the field's dtype
+/// @param schema the column's description in the file
 record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema) {
   static ParquetColumn of(ParquetRows rows, ColumnSchema schema) {
     List<String> parts = schema.fieldPath().elements();
@@ -37,8 +37,8 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     return new ParquetColumn(String.join(".", parts), name(schema), dtype, schema);
   }
 
-  /// Returns the name that a column has for people: a list is a group of a group of its elements, of which
-  /// the file names each.
+  /// Returns a column's name for people. Parquet stores a list as three levels: the list, a
+  /// repeated group and the element. The name leaves out the last two.
   static String name(ColumnSchema schema) {
     List<String> parts = schema.fieldPath().elements();
     boolean list = schema.maxRepetitionLevel() == 1 && parts.size() > 2;
@@ -80,7 +80,7 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
         || schema.type() == PhysicalType.FIXED_LEN_BYTE_ARRAY;
   }
 
-  /// The field, as long in each row as in the first of those that there are now.
+  /// Returns the field. Its length is that of the first row in the current batch.
   Field field(ParquetRows rows) {
     boolean scalar = schema.maxRepetitionLevel() == 0 && (!isBytes(schema) || dtype == DType.F16);
     long bytes = scalar ? 0 : values(rows).length(0);
@@ -88,11 +88,12 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     return new Field(name, dtype, scalar ? TensorShape.of() : TensorShape.of(bytes / each));
   }
 
-  /// The values of some rows.
+  /// The column's values in one batch of rows.
   static final class Values {
     private final MemorySegment memory;
 
-    /// Returns where each row's values begin, in bytes, and where the last one's end.
+    /// The byte offset at which each row's values begin, then the offset at which the last row's
+    /// values end.
     private final int[] starts;
 
     private Values(MemorySegment memory, int[] starts) {
@@ -109,7 +110,9 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     }
   }
 
-  /// The values of the rows that there are now.
+  /// Returns the column's values in the current batch of rows.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `null-value` if a value is null
   Values values(ParquetRows rows) {
     ColumnReader reader = rows.column(path);
     requirePresent(rows, reader);

@@ -34,15 +34,16 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.jspecify.annotations.Nullable;
 
-/// The rows of a Parquet file, some at a time. Its row groups are read one after the other.
+/// Reads the rows of a Parquet file in batches, one row group after the other. Not thread-safe.
 public final class ParquetRows implements AutoCloseable {
-  /// The end of the names of Parquet files.
+  /// The suffix of Parquet files' names.
   public static final String SUFFIX = ".parquet";
 
   private static final int BATCH_ROWS = 256;
   private static final int MAX_CAUSES = 4;
 
-  /// The reader's own log. Standard error belongs to the command, so it says there only what is wrong.
+  /// The log of the Parquet library. It writes only warnings, because standard error is for the
+  /// command's errors.
   private static final Logger READER = Logger.getLogger("dev.hardwood");
 
   static {
@@ -69,8 +70,8 @@ public final class ParquetRows implements AutoCloseable {
           Thread.ofPlatform().name("gantry-parquet").daemon().factory());
   private boolean stuck;
 
-  /// @throws dev.gantry.core.TransferException if it cannot be opened
-  /// @throws MalformedFileException if it is no Parquet file
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened
+  /// @throws MalformedFileException if the file is not a Parquet file
   public ParquetRows(Path file) {
     this.file = file;
     try {
@@ -86,12 +87,15 @@ public final class ParquetRows implements AutoCloseable {
     }
   }
 
-  /// The columns of values; a list's or a struct's are named by its path.
+  /// Returns the columns that hold values. A column within a list or struct has a path of several
+  /// names.
   List<ColumnSchema> schema() {
     return reader.getFileSchema().getColumns();
   }
 
-  /// @throws MalformedFileException if there is no column of texts of this name
+  /// Requires a column of texts.
+  ///
+  /// @throws MalformedFileException if no column with this path holds texts
   public void requireText(String path) {
     List<ColumnSchema> all = schema();
     boolean found =
@@ -108,9 +112,10 @@ public final class ParquetRows implements AutoCloseable {
     }
   }
 
-  /// Begins to read.
+  /// Begins to read some columns.
   ///
-  /// @param paths those of the columns
+  /// @param paths the columns' paths
+  /// @throws MalformedFileException if a column's codec is not supported
   public void select(List<String> paths) {
     columns =
         guarded(() -> {
@@ -122,7 +127,8 @@ public final class ParquetRows implements AutoCloseable {
         });
   }
 
-  /// Refuses codecs that the reader needs other libraries for: it would advise to add them.
+  /// Refuses codecs for which the library needs further jars. The library's own error would
+  /// advise users to add these jars.
   private void requireCodecs(List<String> paths) {
     for (RowGroup group : reader.getFileMetaData().rowGroups()) {
       for (ColumnChunk chunk : group.columns()) {
@@ -137,9 +143,9 @@ public final class ParquetRows implements AutoCloseable {
     }
   }
 
-  /// Goes to the next rows.
+  /// Reads the next batch of rows.
   ///
-  /// @return whether there are any
+  /// @return whether the batch has rows; false after the last row
   public boolean next() {
     ColumnReaders selected = selected();
     rows += batch;
@@ -148,8 +154,8 @@ public final class ParquetRows implements AutoCloseable {
     return more;
   }
 
-  /// Calls the reader on a thread of its own: the library's threads never end where a page claims to be
-  /// longer than its column.
+  /// Calls the library on a separate thread, with a time limit: the call never returns if a
+  /// page's header claims more bytes than its column has.
   private boolean inTime(Callable<Boolean> call) {
     Future<Boolean> more = caller.submit(call);
     try {
@@ -167,7 +173,7 @@ public final class ParquetRows implements AutoCloseable {
     }
   }
 
-  /// How many rows there are now.
+  /// The number of rows in the current batch.
   public int count() {
     return batch;
   }
@@ -183,7 +189,8 @@ public final class ParquetRows implements AutoCloseable {
     return columns;
   }
 
-  /// Calls the reader, which throws various exceptions where a file is damaged.
+  /// Calls the library, and reports its exceptions as a damaged file. The library throws
+  /// exceptions of several types for damaged files.
   public <T> T guarded(Supplier<T> call) {
     try {
       return call.get();
@@ -202,8 +209,9 @@ public final class ParquetRows implements AutoCloseable {
     return file;
   }
 
-  /// Returns which step failed and why: the reader's message names the file and the step, its
-  /// causes the reason. The file is left out, since the error names it already.
+  /// Returns which step failed and why. The message of the library's exception names the file and
+  /// the step, and the messages of its causes give the reason. The file's name is left out,
+  /// because the error names the file already.
   private String reasons(Throwable e) {
     String reasons = String.valueOf(e.getMessage()).replace("[" + file + "] ", "");
     Throwable cause = e.getCause();
@@ -221,7 +229,7 @@ public final class ParquetRows implements AutoCloseable {
     return new MalformedFileException(file, 0, kind, detail);
   }
 
-  /// @param row one of those that there are now
+  /// @param row the row's index in the current batch
   public MalformedFileException malformed(String kind, int row, String detail) {
     return malformed(kind, "row " + (rows + row) + ": " + detail);
   }
@@ -230,7 +238,7 @@ public final class ParquetRows implements AutoCloseable {
   public void close() throws IOException {
     caller.shutdownNow();
     if (stuck) {
-      // The library waits for its threads when it is closed.
+      // The library's reader would wait for the stuck thread when it is closed.
       return;
     }
     if (columns != null) {

@@ -19,9 +19,9 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes Parquet files as raw tensor shards: each row a sample, each column a field.
+/// Writes Parquet files as raw tensor shards. Each row becomes a sample, and each column a field.
 ///
-/// @param names the columns; all if empty
+/// @param names the columns to write; all if empty
 public record ParquetToShards(List<Path> files, List<String> names, Path output) {
   public WrittenFiles run(GantrySession session, ShardOptions options) throws IOException {
     Input.requireNoWeights(session, output);
@@ -81,7 +81,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
     return columns;
   }
 
-  /// @param fields those of the files before; none for the first
+  /// @param fields the fields of the previous files; empty for the first file
   private static void requireNames(
       ParquetRows rows, List<ParquetColumn> columns, List<Field> fields) {
     List<String> found = columns.stream().map(ParquetColumn::name).toList();
