@@ -18,22 +18,24 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Prints values as JSON: a record as an object of its components, and maps, iterables, numbers, flags and
-/// shapes as what they are. All other values, and locations and devices, become their text.
+/// Prints values as JSON. A record becomes an object with a member for each component. Maps
+/// become objects; collections, float arrays and shapes become arrays; numbers and booleans stay
+/// what they are. Locations, devices and all other values become strings.
 public final class Json {
-  /// Takes one element of an array, a value of any kind.
+  /// Receives the elements of an array, one per call.
   @FunctionalInterface
   public interface Taker {
     void take(Object element) throws IOException;
   }
 
-  /// An array that may be too long for memory.
+  /// An array whose elements are produced one after the other, because all of them may not fit
+  /// into memory.
   @FunctionalInterface
   public interface Elements {
     void forEach(Taker taker) throws IOException;
   }
 
-  /// A value that makes its own JSON document.
+  /// A value that chooses its own JSON: the value that [#json] returns is printed in its place.
   @FunctionalInterface
   public interface Document {
     Object json();

@@ -9,17 +9,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// Reports how fast weights came into memory.
+/// Reports how fast weights were loaded into memory.
 ///
-/// @param bytes of the weights
-/// @param most the most memory that the loads used at one time
+/// @param bytes the size of the weights
+/// @param most the most memory of each kind that slabs used at one time
 /// @param verified whether checksums were compared
 public record LoadRuns(
     List<Device> devices, long bytes, List<Run> runs, MemoryUse most, boolean verified)
     implements Report {
   /// One load.
   ///
-  /// @param heldBytes of the memory that the loaded tensors lie in
+  /// @param heldBytes the size of the slabs that hold the loaded tensors
   public record Run(double seconds, TransferReport transfer, long heldBytes) {}
 
   private double rate(Run run) {
@@ -56,7 +56,7 @@ public record LoadRuns(
     }
   }
 
-  /// Prints how the bytes got to each of several devices.
+  /// Prints where the bytes of each device came from, if the load was onto several devices.
   private static void printDevices(TransferReport report, PrintWriter out) {
     if (report.devices().isEmpty()) {
       return;

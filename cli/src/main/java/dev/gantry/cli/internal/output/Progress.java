@@ -18,7 +18,8 @@ import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 import org.jspecify.annotations.Nullable;
 
-/// Draws a progress bar on standard error if that is a terminal; else does nothing.
+/// Draws a progress bar on standard error if standard error is a terminal. With or without a bar,
+/// each update ends the command if its thread was interrupted.
 public final class Progress implements ProgressListener, AutoCloseable {
   private static final Path STANDARD_ERROR = Path.of("/proc/self/fd/2");
 
@@ -41,12 +42,13 @@ public final class Progress implements ProgressListener, AutoCloseable {
     bar = isTerminal() ? unit.apply(bar(task, total)).build() : null;
   }
 
-  /// A bar that counts steps of any kind.
+  /// Makes a bar that counts steps of any kind.
   public static Progress ofSteps(String task, long steps) {
     return new Progress(task, steps, UnaryOperator.identity());
   }
 
-  /// A bar of files that are read record by record, one after the other.
+  /// Makes a bar that counts the bytes of files that are read record by record, one after the
+  /// other. The total is unknown if a file is remote.
   public static Progress ofRecords(String task, List<Location> files) {
     boolean known = files.stream().allMatch(Location.Local.class::isInstance);
     long total =
@@ -63,8 +65,8 @@ public final class Progress implements ProgressListener, AutoCloseable {
         .setConsumer(new ConsoleProgressBarConsumer(System.err));
   }
 
-  /// Whether standard error is a terminal. `System.console()` cannot tell: it is about standard input and
-  /// output.
+  /// Whether standard error is a terminal. `System.console()` does not tell, because it is about
+  /// standard input and output.
   private static boolean isTerminal() {
     try {
       String file = Files.readSymbolicLink(STANDARD_ERROR).toString();
@@ -76,7 +78,8 @@ public final class Progress implements ProgressListener, AutoCloseable {
     }
   }
 
-  /// @throws TransferException if the thread is interrupted: a loop that never waits would not notice
+  /// @throws TransferException if the thread is interrupted, which a loop that never waits would
+  ///     not notice
   @Override
   public void onProgress(long done, long total) {
     if (Thread.currentThread().isInterrupted()) {
@@ -88,12 +91,14 @@ public final class Progress implements ProgressListener, AutoCloseable {
     }
   }
 
-  /// Moves the bar to a reader's position. How far compressed files reach is unknown.
+  /// Moves the bar to a reader's offset. The total is unknown if the file is compressed, because
+  /// the offset counts decompressed bytes.
   public void at(TfRecordReader reader) {
     at(reader.location(), reader.offset(), reader.compression() != Compression.NONE);
   }
 
-  /// Moves the bar to an offset in one of the files, or in what it decompresses to.
+  /// Moves the bar to an offset in one of the files. In a compressed file, the offset counts
+  /// decompressed bytes.
   public void at(Location current, long position, boolean isCompressed) {
     if (!current.equals(file)) {
       before += offset;
@@ -103,7 +108,7 @@ public final class Progress implements ProgressListener, AutoCloseable {
     onProgress(before + offset, isCompressed ? UNKNOWN : total);
   }
 
-  /// Shows beside the bar what is being done.
+  /// Shows a message beside the bar.
   public void say(String what) {
     if (bar != null) {
       bar.setExtraMessage(what);

@@ -3,12 +3,13 @@ package dev.gantry.cli.internal.output;
 
 import java.io.PrintWriter;
 
-/// The results of a command, which are printed once nothing can go wrong any more.
+/// The results of a command. They are printed only after all work has succeeded, so that a
+/// command that fails prints no results.
 public interface Report extends Json.Document, AutoCloseable {
   /// Prints the report for people.
   void print(PrintWriter out);
 
-  /// The command's exit code, after what it has to say on standard error.
+  /// Prints the errors that the report holds, and returns the command's exit code.
   default int exitCode(PrintWriter err) {
     return 0;
   }

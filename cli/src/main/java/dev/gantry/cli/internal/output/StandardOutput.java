@@ -17,7 +17,7 @@ public final class StandardOutput extends FilterOutputStream {
     super(new FileOutputStream(FileDescriptor.out));
   }
 
-  /// Writes text in the encoding that the process's environment asks for.
+  /// Returns a writer of text in the encoding that the process's environment asks for.
   public PrintWriter writer() {
     return new PrintWriter(new OutputStreamWriter(this, System.out.charset()), true);
   }

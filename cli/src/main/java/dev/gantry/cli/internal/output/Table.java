@@ -6,8 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Prints rows of text under headings, each column as wide as its longest cell. A cell is one line, whatever
-/// is in it.
+/// Prints rows of text under headings. Each column is as wide as its longest cell. Control
+/// characters in cells are escaped, so that each row is one line.
 public final class Table {
   private final List<List<String>> rows = new ArrayList<>();
 
@@ -37,7 +37,7 @@ public final class Table {
     return line.toString();
   }
 
-  /// Prints notes, a line each, before a table.
+  /// Prints notes before a table, one on each line.
   public static void printNotes(Map<String, String> notes, PrintWriter out) {
     notes.forEach((key, value) -> out.printf("  %s = %s%n", line(key), line(value)));
   }

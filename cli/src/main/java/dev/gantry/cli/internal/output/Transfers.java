@@ -37,7 +37,7 @@ public final class Transfers {
     return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
   }
 
-  /// How many bytes each transport brought, for JSON.
+  /// Returns the number of bytes that each transport carried, for JSON.
   public static Object json(TransferReport transfer) {
     return Json.byName(List.of(Transport.values()), Transport::toString, transfer::bytes);
   }

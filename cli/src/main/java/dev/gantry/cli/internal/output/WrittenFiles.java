@@ -13,7 +13,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// Files that a command has written, all of them on the disk, or in another store.
+/// Reports the files that a command has written. All of them are durable on a disk, or complete
+/// in another store.
 public record WrittenFiles(Location output, List<WrittenFile> files, double seconds)
     implements Report {
   public record WrittenFile(Location file, long bytes) {}
@@ -37,7 +38,7 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
         report.elapsed().toNanos() / 1e9);
   }
 
-  /// The files of a set of shards, its index last.
+  /// Reports the files of a set of shards, with its index last.
   public static WrittenFiles of(Path output, ShardSet set, long start) throws IOException {
     List<Path> files = new ArrayList<>(set.shards().stream().map(Shard::file).toList());
     files.add(set.file());
