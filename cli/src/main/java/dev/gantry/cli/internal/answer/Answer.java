@@ -12,9 +12,10 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.SequencedMap;
 
-/// A model's answer, and how its weights were loaded.
+/// Reports a model's outputs, and how its weights were loaded.
 ///
-/// @param seconds that the load took, from opening the data files to a block that can answer
+/// @param seconds the duration of the load, from opening the data files until the block can
+///     compute
 public record Answer(SequencedMap<String, Output> outputs, double seconds, TransferReport transfer)
     implements Report {
   private static final int SHOWN = 4;
@@ -24,7 +25,7 @@ public record Answer(SequencedMap<String, Output> outputs, double seconds, Trans
     private final TensorShape shape;
     private final float[] values;
 
-    /// @param values in C order
+    /// @param values the output's values in C order
     public Output(TensorShape shape, float... values) {
       this.shape = shape;
       this.values = values;

@@ -27,14 +27,18 @@ import java.util.function.Consumer;
 import java.util.stream.DoubleStream;
 import org.jspecify.annotations.Nullable;
 
-/// A file of inputs: `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`. Other members,
-/// such as expected answers, are ignored.
+/// A model's inputs, read from a JSON file of the following form. Other members, such as expected
+/// answers, are ignored.
+///
+/// `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`
 public final class Inputs {
   private static final Set<String> WHOLE = Set.of("int64", "int32", "int16", "int8", "uint8");
   private static final Set<String> FLOATS = Set.of("float32", "float64", "float16", "bfloat16");
   private static final int MAX_VALUES = 1 << 28;
 
-  /// One input, and where in the file it is.
+  /// One input.
+  ///
+  /// @param offset the offset in the file at which the input's object begins
   private record Values(long offset, TensorShape shape, String dtype, DoubleBuffer values) {}
 
   private final FileBytes bytes;
@@ -48,8 +52,11 @@ public final class Inputs {
     this.hub = hub;
   }
 
-  /// @throws MalformedFileException if the file has another form, or the model takes other inputs
-  /// @throws dev.gantry.core.TransferException if it cannot be read
+  /// Reads the inputs, and checks them against the model's.
+  ///
+  /// @throws MalformedFileException if the file has another structure, or an input does not fit
+  ///     the model
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
   public static Inputs read(GantrySession session, Path file, HubModel hub) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       Inputs read = new Inputs(bytes, hub);
@@ -59,7 +66,8 @@ public final class Inputs {
     }
   }
 
-  /// Makes a new array for each input, by its name.
+  /// Makes a new array for each input: of type int64 if the input's dtype is of integers,
+  /// otherwise of type float32.
   public Map<String, NDArray> arrays(NDManager manager) {
     Map<String, NDArray> arrays = new LinkedHashMap<>();
     inputs.forEach((name, input) -> arrays.put(name, array(input, manager)));
@@ -102,10 +110,11 @@ public final class Inputs {
     }
   }
 
-  /// Reads an object.
+  /// Reads an object's members.
   ///
-  /// @param kind of the error if it is none, as `detail`
-  /// @param member reads a member's value
+  /// @param kind the kind of the error if the value is not an object
+  /// @param detail the detail of that error
+  /// @param member receives each member's name, and reads its value
   private void members(String kind, String detail, Consumer<String> member) {
     if (json.peek() != Kind.OBJECT) {
       throw json.unwanted(kind, detail);
@@ -176,7 +185,7 @@ public final class Inputs {
     return DoubleBuffer.wrap(values.build().toArray());
   }
 
-  /// Checks that the inputs are what the model takes.
+  /// Checks the dtype, shape and values of each input that the model names.
   private void check() {
     @Nullable TensorShape text = null;
     for (Input known : hub.inputs()) {

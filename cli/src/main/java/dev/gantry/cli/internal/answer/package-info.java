@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reads the inputs and prints the outputs of the command answer.
+/// Reads the inputs and prints the outputs of the command `answer`.
 @NullMarked
 package dev.gantry.cli.internal.answer;
 

@@ -14,8 +14,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Makes a block by its class, which may be in a jar of yours. The classes stay usable until this is
-/// closed.
+/// Makes a block from the name of its class, which may be in a jar of the user's. The classes
+/// stay usable until this object is closed.
 public final class BlockClass implements AutoCloseable {
   private final URLClassLoader loader;
 
@@ -39,9 +39,9 @@ public final class BlockClass implements AutoCloseable {
     }
   }
 
-  /// @param name `pkg.Class`, whose constructor without arguments is called, or `pkg.Class#method`, a static
-  ///     method that is called
-  /// @throws MisuseException if there is no such class or method, or it fails or makes no block
+  /// @param name a class, `pkg.Class`, whose constructor without arguments is called; or a static
+  ///     method without arguments, `pkg.Class#method`, which is called
+  /// @throws MisuseException if the class or method does not exist, fails, or returns no block
   public Block make(String name) {
     int hash = name.indexOf('#');
     String className = hash < 0 ? name : name.substring(0, hash);

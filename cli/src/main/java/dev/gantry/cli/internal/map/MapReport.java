@@ -18,7 +18,8 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.SequencedSet;
 
-/// Reports a block's parameters beside the tensors of some weights, and rules to paste.
+/// Reports which tensor of some weights fills each parameter of a block, and prints rules for the
+/// names, which users paste into their code.
 public record MapReport(BlockMap map) implements Report {
   private static final int MAX_CANDIDATES = 3;
 
