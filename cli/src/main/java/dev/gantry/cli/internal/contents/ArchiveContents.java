@@ -14,9 +14,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Reports what is in tar archives of WebDataset: how many samples, and which fields they have.
+/// Reports the contents of WebDataset tar archives: the number of samples, and their fields.
 public final class ArchiveContents implements Report {
-  /// The most fields that are told apart; samples may name each of theirs differently.
+  /// The most fields that are reported. Each sample may name its fields differently, so their
+  /// number needs a limit.
   private static final int MAX_FIELDS = SampleReader.MAX_FIELDS;
 
   /// @param compression `none` or `gzip`
@@ -25,7 +26,7 @@ public final class ArchiveContents implements Report {
   private final List<Archive> files = new ArrayList<>();
   private final Map<String, FieldSizes> fields = new LinkedHashMap<>();
 
-  /// How many samples have a field, and the sizes of its values in bytes.
+  /// The number of samples that have a field, and the sizes of the field's values in bytes.
   private static final class FieldSizes {
     long samples;
     long bytes;

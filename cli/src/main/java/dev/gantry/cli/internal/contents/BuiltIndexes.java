@@ -13,13 +13,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.SequencedMap;
 
-/// Reports indexes and checksums that were written, and what they say of their files.
+/// Reports the indexes and the files of checksums that were written.
 ///
-/// @param files the TFRecord files that were indexed
-/// @param sums the checksums of weights that were written
+/// @param files the TFRecord files and tar archives that were indexed
+/// @param sums the files of checksums that were written for weights
 public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Report {
-  /// @param bytes of the records
-  /// @param seconds that it took
+  /// @param bytes the size of the records or samples
+  /// @param seconds the duration of the indexing
   public record Built(
       Location file,
       Location index,
@@ -40,8 +40,8 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
     }
   }
 
-  /// @param length how many values a record has: a number, or a word if it varies
-  /// @param absence why it must be parsed; empty if it can be read directly
+  /// @param length the number of values in each record, or the word `varies`
+  /// @param absence why the feature cannot be read without parsing the records; empty if it can
   private record Feature(String kind, long missing, Object length, String absence) {
     static Feature of(TfRecordIndex.Feature feature) {
       return new Feature(
@@ -52,7 +52,7 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
     }
   }
 
-  /// @param seconds that it took
+  /// @param seconds the duration of computing and writing the checksums
   public record Summed(Path file, Path sums, int tensors, double seconds) {}
 
   @Override

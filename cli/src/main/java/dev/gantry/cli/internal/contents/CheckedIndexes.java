@@ -9,14 +9,14 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 
-/// Tells which files have an index that can be used.
+/// Reports which files have a usable index.
 public record CheckedIndexes(List<Checked> files) implements Report {
   public record Checked(Location file, IndexState state) {}
 
-  /// The exit code if an index cannot be used while nothing is wrong with its file.
+  /// The exit code if a file has no usable index, though the file itself may be intact.
   private static final int EXIT_UNUSABLE = 1;
 
-  /// Prints only the usable indexes: the others are for standard error.
+  /// Prints the usable indexes. [#exitCode] prints why the others are not usable.
   @Override
   public void print(PrintWriter out) {
     for (Checked each : files) {

@@ -13,9 +13,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Optional;
 
-/// Looks at the `cufile.json` that libcufile reads: a damaged one has no effect, and nothing else tells.
+/// Checks the `cufile.json` that libcufile reads. libcufile ignores a damaged file without an
+/// error, so only this check reports the damage.
 public final class CuFileSettings {
-  /// NVIDIA's own file has comments.
+  /// The parser allows comments, because NVIDIA's own `cufile.json` has some.
   private static final JsonFactory JSON =
       JsonFactory.builder()
           .enable(JsonReadFeature.ALLOW_JAVA_COMMENTS)
@@ -24,7 +25,9 @@ public final class CuFileSettings {
 
   private CuFileSettings() {}
 
-  /// Returns what is wrong with the file; empty if there is none, or nothing is wrong.
+  /// Returns what is wrong with the file; empty if there is no file, or nothing is wrong with it.
+  ///
+  /// @param choice the file that libcufile reads; empty if there is none
   public static Optional<Remedy.Finding> finding(Optional<DriverSettings.Choice> choice) {
     return choice.flatMap(one -> {
       String fault = fault(one);

@@ -11,16 +11,17 @@ import dev.gantry.formats.internal.webdataset.TarIndex;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/// Whether a TFRecord file has an index that can be used.
+/// Says whether a TFRecord file or tar archive has a usable index.
 ///
-/// @param summary empty if it has none
-/// @param absence why it has none, in one line that names the index; empty if it has one
+/// @param summary the index's summary; empty if there is no usable index
+/// @param absence why there is no usable index, in one line that names the file or the index;
+///     empty if there is one
 public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence)
     implements Json.Document {
-  /// Looks at a file's index. A damaged index counts as unusable, as a stale one does: both must be built
-  /// again.
+  /// Examines the index of a TFRecord file. A damaged index counts as unusable, as a stale index
+  /// does, because both must be built again.
   ///
-  /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
+  /// @throws dev.gantry.core.TransferException if the file does not exist, or the index cannot be
   ///     read
   public static IndexState of(GantrySession session, Location file) {
     try {
@@ -37,7 +38,7 @@ public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence
     }
   }
 
-  /// Looks at the index of a tar archive, as [#of] does.
+  /// Examines the index of a tar archive, as [#of] does.
   public static IndexState ofArchive(GantrySession session, Location file) {
     try {
       return switch (StoredIndex.open(session, file)) {
@@ -53,7 +54,8 @@ public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence
     }
   }
 
-  /// Says of an archive what is said of TFRecord: its samples are the records, its fields the features.
+  /// Summarises an archive's index as if it were a TFRecord file's: samples count as records, and
+  /// fields as features.
   public static TfRecordIndex.Summary summary(TarIndex index) {
     return new TfRecordIndex.Summary(
         index.samples(),

@@ -22,11 +22,13 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// Reports what a machine has, which transport files would take, and why not a better one.
+/// Reports a machine's devices and libraries, the transport that each file would use, and why no
+/// better transport is available.
 ///
-/// @param jpegDecoder what decodes JPEG
-/// @param device that loads go to by default
-/// @param topology the file that libcufile has written the PCIe tree to
+/// @param jpegDecoder the library that decodes JPEG
+/// @param device the device that loads use by default
+/// @param topology the file to which libcufile has written the PCIe tree; empty if the user did
+///     not ask for it
 public record MachineReport(
     Diagnosis diagnosis,
     LibtorchChoice libtorch,
@@ -38,9 +40,9 @@ public record MachineReport(
     List<Remedy.Finding> findings,
     Optional<Path> topology)
     implements Report {
-  /// Two devices of which one may reach the other's memory.
+  /// An ordered pair of devices.
   ///
-  /// @param refusal why it may not; empty if it may
+  /// @param refusal why the first device cannot copy bytes to the second; empty if it can
   private record Peers(Device.Cuda from, Device.Cuda to, String refusal) {}
 
   private List<Peers> peers() {
@@ -131,7 +133,7 @@ public record MachineReport(
         use.mostBytes() / 1e9);
   }
 
-  /// @param absence why there is none; empty where there is one
+  /// @param absence why there is nothing to report under this name; empty if there is
   private static void line(PrintWriter out, String name, String found, String absence) {
     out.printf("%-9s %s%n", name, absence.isEmpty() ? found : "none: " + absence);
   }

@@ -20,19 +20,20 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Reports what is in TFRecord files: how many records, and which features the first ones have.
+/// Reports the contents of TFRecord files: the number of records, and the features of the first
+/// records.
 ///
-/// @param features empty where the records are no examples
-/// @param absence why there are no features; empty where there are
+/// @param features the features; empty if the records are not examples
+/// @param absence why there are no features; empty if there are some
 public record RecordContents(List<RecordFile> files, List<FeatureSpec> features, String absence)
     implements Report {
-  /// The kinds of errors by which [Schema] refuses files whose records are whole, but are no examples that it
-  /// can describe.
+  /// The kinds of errors with which [Schema] refuses files whose records are intact, but are not
+  /// examples that it can describe.
   private static final Set<String> NO_SCHEMA = Set.of("no-records", "invalid-proto", "wrong-kind");
 
-  /// @param bytes of the records' data
+  /// @param bytes the size of the records' data
   record RecordFile(Location file, String compression, long records, long bytes, IndexState index) {
-    /// Takes the numbers from the index if it is usable; otherwise reads and checks all records.
+    /// Takes the counts from the index if it is usable; otherwise reads and checks all records.
     public static RecordFile of(GantrySession session, Location file, Progress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
@@ -95,7 +96,8 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   @Override
   public Object json() {
-    // Shows the first file without a usable index, if there is one.
+    // The member `index` describes the first file without a usable index, so that one such file
+    // among many is noticed.
     RecordFile index =
         files.stream()
             .filter(file -> !file.index().isUsable())

@@ -9,7 +9,7 @@ import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.PrintWriter;
 
-/// Reports what is in raw tensor shards, without their data.
+/// Reports the contents of raw tensor shards, without reading their data.
 public record ShardContents(ShardSet set) implements Report {
   @Override
   public Object json() {

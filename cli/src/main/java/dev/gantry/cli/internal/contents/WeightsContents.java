@@ -9,7 +9,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
 
-/// Reports which tensors weights hold, without their data.
+/// Reports the tensors of weights, without reading their data.
 public record WeightsContents(WeightsCatalogue weights) implements Report {
   private static final int PAGE_BYTES = 4096;
 
@@ -64,7 +64,8 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
     table.print(out);
   }
 
-  /// The tensor as the model has it, where the file itself says how it is quantised.
+  /// Returns the tensor as the model has it, if the file says how the tensor is quantised;
+  /// otherwise the tensor as it is stored.
   private StoredTensor value(StoredTensor tensor) {
     return weights.quantised().getOrDefault(tensor.name(), tensor);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Finds out and shows what the commands doctor, inspect and index report.
+/// Collects and prints the results of the commands `doctor`, `inspect` and `index`.
 @NullMarked
 package dev.gantry.cli.internal.contents;
 
