@@ -89,7 +89,7 @@ final class ServeWeightsCommand implements Runnable {
     }
   }
 
-  /// The latest checkpoint, or else the folder's own weights.
+  /// Opens the model of the folder's latest checkpoint, or else the folder's own weights.
   private WeightsCatalogue current(GantrySession session) {
     if (folder instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
       Optional<CheckpointFolder> latest = CheckpointStore.list(session, path).latest();
@@ -122,7 +122,7 @@ final class ServeWeightsCommand implements Runnable {
     return new Kept(image, state);
   }
 
-  /// The files of the weights, and the identity of each, to notice changes.
+  /// Returns the files of the weights and the identity of each, by which changes are noticed.
   private static List<Object> state(GantrySession session, WeightsCatalogue weights) {
     List<Object> state = new ArrayList<>();
     for (Location file : weights.files()) {
@@ -134,8 +134,9 @@ final class ServeWeightsCommand implements Runnable {
     return state;
   }
 
-  /// Looks for changed files from time to time, and serves them once two looks in a row have found the same
-  /// ones, so as not to load files that are still being written.
+  /// Checks from time to time whether the files have changed. Changed files are served once two
+  /// checks in a row have found the same ones, because files that are still being written must
+  /// not be loaded.
   private void watch(GantrySession session, ResidentServer server, Kept first) {
     List<Object> served = first.state();
     List<Object> seen = served;
@@ -155,7 +156,7 @@ final class ServeWeightsCommand implements Runnable {
       } catch (InterruptedException _) {
         return;
       } catch (GantryException e) {
-        // While files are replaced, some may be missing or incomplete: the old weights stay.
+        // While files are replaced, some may be missing or incomplete, so the old weights stay.
         say("not replaced: " + e.getMessage());
       }
     }
