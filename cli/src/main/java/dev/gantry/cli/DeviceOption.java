@@ -10,7 +10,7 @@ import dev.gantry.core.internal.transport.DevicePreparation;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// The option `--device` of all commands that load.
+/// The option `--device` of commands that load onto one device.
 final class DeviceOption {
   @Option(
       names = "--device",

@@ -71,7 +71,8 @@ public final class GantryCommand {
   static final int EXIT_SOFTWARE = 70;
   static final int EXIT_IO = 74;
 
-  /// The errors of names without a file. They include symbolic links that form a cycle.
+  /// The errors of opening a name that leads to no file. ELOOP is the error of symbolic links
+  /// that form a cycle.
   private static final Set<String> NO_SUCH_FILE = Set.of("ENOENT", "ELOOP");
 
   @Option(
@@ -193,7 +194,7 @@ public final class GantryCommand {
         return number;
       }
     } catch (NumberFormatException _) {
-      // The exception below refuses it.
+      // Text that is not a number is refused below, together with numbers out of range.
     }
     throw new TypeConversionException(
         "must be a whole number, at most " + most + " (was " + text + ")");
@@ -225,7 +226,7 @@ public final class GantryCommand {
     CommandLine command = more.getCommandLine();
     String first = more.getUnmatched().getFirst();
     if (more.isUnknownOption()) {
-      // Picocli would report the arguments after it as unknown options, too.
+      // Picocli's own message would also list the arguments after the unknown option as unknown.
       return "Unknown option: '" + first + "'";
     }
     return command.getSubcommands().isEmpty()

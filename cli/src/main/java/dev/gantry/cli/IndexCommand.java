@@ -25,8 +25,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `index`: indexes TFRecord files and tar archives, so that their records and samples can be read by offset,
-/// and safetensors files, so that loads can be verified.
+/// `index`: indexes TFRecord files and tar archives, so that their records and samples can be
+/// read by offset. For safetensors files, it writes checksums, so that loads can be verified.
 @Command(
     name = "index",
     description =

@@ -105,7 +105,8 @@ public record ArchivesToShards(
           "--size is for members named .jpg, .jpeg or .png, but IN has " + wanted);
     }
     List<MemberField> fields = new ArrayList<>();
-    // Some fields may hold pictures of both kinds in different samples.
+    // Some samples may have a picture as `jpg` and others as `png`. Extensions of pictures that
+    // some samples lack therefore share one field.
     List<String> either = pictures.stream().filter(name -> !kinds.isInAll(name)).toList();
     for (String name : wanted) {
       if (!either.contains(name)) {

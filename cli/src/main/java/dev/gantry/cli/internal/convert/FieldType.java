@@ -13,8 +13,8 @@ import picocli.CommandLine.TypeConversionException;
 
 /// The dtype and shape that a user wants a feature to have as a field.
 public record FieldType(String name, DType dtype, TensorShape shape) {
-  /// Matches `NAME=DTYPE[SHAPE]`. Sizes have at most 18 digits, so that a long can hold them; the name may be
-  /// any text.
+  /// Matches `NAME=DTYPE[SHAPE]`. Sizes have at most 18 digits, so that a long can hold them. The
+  /// name may be any text.
   private static final Pattern SPELLING =
       Pattern.compile(
           "(.+)=([A-Z0-9_]+) *\\[((?: *[0-9]{1,18} *(?:, *[0-9]{1,18} *)*)?)]", Pattern.DOTALL);

@@ -42,7 +42,10 @@ public record ImagesToShards(ImageFolder folder, ImageDecoding decoding, Path ou
   private static final long MAX_FILE_BYTES = 1 << 30;
   private static final int AHEAD_PER_THREAD = 4;
 
-  /// A picture that is decoded, or will be.
+  /// A picture whose decoding has been submitted.
+  ///
+  /// @param target the memory that the pixels are written to
+  /// @param label the number of the picture's class
   private record Decoding(Future<?> done, MemorySegment target, int label) {}
 
   public WrittenFiles run(GantrySession session, ShardOptions options) throws IOException {

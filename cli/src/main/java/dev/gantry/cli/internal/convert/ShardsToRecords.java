@@ -101,7 +101,8 @@ public record ShardsToRecords(
     }
   }
 
-  /// Distributes the samples over `files` files, which hold them in their order, one file after the other.
+  /// Distributes the samples over `files` files in their order, so that each file holds
+  /// consecutive samples.
   private void write(GantrySession session, SampleExamples examples, int files, RecordSink sink) {
     List<Field> fields = set.fields();
     try (Progress bar = new Progress("convert", set.totalBytes())) {

@@ -56,8 +56,8 @@ public final class RecordDigests implements Report {
     }
   }
 
-  /// Prints each digest with the record's number in its file, and with the file's name if there are several
-  /// files.
+  /// Prints each digest with the record's number in its file, and with the file's name if there
+  /// are several files.
   @Override
   public void print(PrintWriter out) {
     Names names = new Names();

@@ -11,8 +11,8 @@ import java.util.stream.Collectors;
 public final class Transfers {
   private Transfers() {}
 
-  /// Says which transports brought the bytes, as in `staged`, or `gds 80%, staged 20%, 3 files out of the
-  /// cache`.
+  /// Says which transports carried the bytes and how many files the cache held, as in `staged`,
+  /// or `gds 80%, staged 20%, 3 files out of the cache`.
   public static String transports(TransferReport report) {
     long cached = report.files().stream().filter(TransferReport.FileReport::cached).count();
     String transports = transports(report.bytesByTransport());
@@ -21,7 +21,7 @@ public final class Transfers {
         : transports + ", " + cached + (cached == 1 ? " file" : " files") + " out of the cache";
   }
 
-  /// Says which transports brought the bytes, as in `staged`, or `gds 80%, staged 20%`.
+  /// Says which transports carried the bytes, as in `staged`, or `gds 80%, staged 20%`.
   public static String transports(Map<Transport, Long> bytesByTransport) {
     if (bytesByTransport.size() == 1) {
       return bytesByTransport.keySet().iterator().next().toString();

@@ -26,7 +26,7 @@ public final class TemporaryFolder implements AutoCloseable {
 
   /// @param prefix the prefix of the folder's name
   /// @param parent the folder in which it is made; null for the system's temporary folder
-  /// @param keep whether the folder is kept
+  /// @param keep whether the folder stays after that
   /// @throws dev.gantry.core.TransferException if the folder cannot be made
   public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep) {
     Path in = parent == null ? Path.of(System.getProperty("java.io.tmpdir")) : parent;
@@ -71,8 +71,8 @@ public final class TemporaryFolder implements AutoCloseable {
 
   /// Deletes a folder with all that is in it.
   ///
-  /// A writer that an interrupt has not ended yet may add a file meanwhile; once the folder is gone
-  /// it cannot.
+  /// The deletion is repeated if a file appears in the folder meanwhile, because a writer may
+  /// still be running after its interrupt. It cannot add files once the folder is gone.
   public static void delete(Path folder) throws IOException {
     for (int attempt = 1; ; attempt++) {
       try (Stream<Path> files = Files.walk(folder)) {

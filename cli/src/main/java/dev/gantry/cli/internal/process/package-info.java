@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The resources of one run of a command: its temporary folder and its child JVMs.
+/// Cleans up after a command: interrupts it when the JVM is told to end, and deletes its
+/// temporary folder.
 @NullMarked
 package dev.gantry.cli.internal.process;
 

@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param length the number of tokens in a block
 /// @param tokenizer the path of a `tokenizer.json`
-/// @param end the token after each text; null for the one that the files beside the tokenizer name
+/// @param end the token after each text; null for the token that a file beside the tokenizer
+///     names
 /// @param dtype the dtype of token ids: I32 or U16
 /// @param padded whether the last block is padded; otherwise it is dropped
 public record TokenOptions(
@@ -26,7 +27,8 @@ public record TokenOptions(
 
   /// Returns the text of the token after each text.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a file beside the tokenizer is no JSON object
+  /// @throws dev.gantry.core.MalformedFileException if a file beside the tokenizer is not a JSON
+  ///     object
   Optional<String> endToken(GantrySession session) {
     if (end != null) {
       return Optional.of(end);
