@@ -66,7 +66,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Remote files through a cache: each byte is fetched once, and none is ever wrong.
+/// Reads of remote files through a cache: each byte is fetched once, and no byte is ever wrong.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class RemoteCacheTest {
@@ -76,7 +76,7 @@ class RemoteCacheTest {
   private static final byte[] BYTES = TestFiles.bytes(SEED, LENGTH);
   private static final long ROOM = 1L << 30;
 
-  /// Processes that are killed while they fill a cache.
+  /// The number of processes that a test kills while they fill a cache.
   private static final int KILLS = Integer.getInteger("gantry.kills", 2);
 
   @TempDir private Path folder;
@@ -143,8 +143,8 @@ class RemoteCacheTest {
     return new CacheFolder(Libc.INSTANCE, folder, ROOM).use().bytes();
   }
 
-  /// The bytes that the server sent, without the one byte that each opening asks for to learn the
-  /// version.
+  /// Returns how many bytes of data the server sent. Each opening of a file also asks for one byte
+  /// to learn the file's version, which does not count.
   private long dataBytes(int opens) {
     return server.bytes() - opens;
   }
@@ -161,7 +161,8 @@ class RemoteCacheTest {
     assertThat(dataBytes(3)).isEqualTo(LENGTH);
   }
 
-  /// The seal says that the file is on the disk, so it comes after the data, and is made durable itself.
+  /// The seal records that the file is on the disk, so it is written after the data was
+  /// synchronised, and is synchronised itself.
   @Test
   void aWholeFileAndItsSealReachTheDisk() {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
@@ -322,7 +323,7 @@ class RemoteCacheTest {
     }
   }
 
-  /// Both readers want a block that one of them fetches from a server that is silent.
+  /// Both readers want the same block; one of them fetches it from a server that does not answer.
   @Test
   void aCancelledReadDoesNotWaitForTheRequestOfAnother() {
     GantrySession session = session();
@@ -338,7 +339,8 @@ class RemoteCacheTest {
     }
   }
 
-  /// The other one fetches it from a server that is silent, as a process does that was stopped.
+  /// The other session fetches the block from a server that does not answer, like a process that
+  /// was stopped.
   @Test
   void aReadThatWaitsForAnotherFailsWhenItsSessionIsClosed() throws Exception {
     GantrySession session = session();
@@ -398,7 +400,7 @@ class RemoteCacheTest {
     }
   }
 
-  /// The answers come when the cache's threads have gone.
+  /// The answers arrive after the threads of the cache have ended.
   @Test
   void aReadDuringWhichItsSessionIsClosedEnds() throws InterruptedException, ExecutionException {
     GantrySession session = session();
@@ -491,7 +493,8 @@ class RemoteCacheTest {
         put(blocks, 0, 0);
       }
     },
-    /// As a crash of the machine leaves it: the sums are there, the seal and some bytes are not.
+    /// The state that a crash of the machine may leave: the checksums are on the disk, but the
+    /// seal and some bytes are not.
     TORN {
       @Override
       void to(FileChannel data, FileChannel blocks) throws IOException {
@@ -587,7 +590,7 @@ class RemoteCacheTest {
     checkLoad(session(), file);
   }
 
-  /// Opened well, then the disk fails.
+  /// The disk fails only after the file was opened.
   @Test
   void aWholeFileThatTheDiskNoLongerGivesIsReadPastTheCache() {
     GantrySession before = session();
@@ -674,7 +677,7 @@ class RemoteCacheTest {
       checkRead(open, 0, LENGTH);
       assertThat(dataBytes(3)).isEqualTo(3 * LENGTH);
     }
-    // A file is in use until it is synchronised, which a session waits for.
+    // A file stays in use until it is synchronised; closing the session waits for that.
     close(session);
     checkLoad(other, next);
     checkLoad(other, next);
@@ -717,12 +720,12 @@ class RemoteCacheTest {
     }
   }
 
-  /// Both fetch: what one process fetches, the other reads.
+  /// Both processes fetch blocks, and each reads the blocks that the other has fetched.
   @Test
   @Tag("beside")
   void twoProcessesShareACache() throws IOException, InterruptedException {
     CountDownLatch both = new CountDownLatch(2);
-    // Neither gets more than the version before both have begun.
+    // Each process gets only the file's version before both have asked for data.
     server.answer(number -> {
       both.countDown();
       if (number > 1) {
@@ -737,7 +740,7 @@ class RemoteCacheTest {
     assertThat(dataBytes(2)).isEqualTo(LENGTH);
   }
 
-  /// A process that is stopped keeps the locks of the blocks that it fetches.
+  /// A process that is stopped keeps its locks on the blocks that it fetches.
   @Test
   @Tag("beside")
   void aStoppedProcessDoesNotStopOthers() throws IOException, InterruptedException {
@@ -782,7 +785,8 @@ class RemoteCacheTest {
     }
   }
 
-  /// @param millis after a request for data has come
+  /// @param request the number of the request for data that starts the countdown to the kill
+  /// @param millis the time from that request to the kill
   private void killWhileItFills(long seed, int request, long millis)
       throws IOException, InterruptedException {
     byte[] bytes = TestFiles.bytes(seed, LENGTH);
@@ -812,7 +816,7 @@ class RemoteCacheTest {
   void killedProcessesLeaveNothingWrong() throws IOException, InterruptedException {
     Random random = new Random(SEED);
     for (int kill = 0; kill < KILLS; kill++) {
-      // Several requests are under way: the others are answered while one waits.
+      // Several requests are in flight: the server answers the others while this one waits.
       int request = 1 + kill % 2;
       killWhileItFills(100 + kill, request, random.nextInt(60));
     }

@@ -42,7 +42,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// One new file, with everything going wrong that can.
+/// Writes of one new file, with every failure that a call may have.
 @ExtendWith(NoLeaks.class)
 class TargetFileTest {
   private static final int BLOCKS = 11;
@@ -69,7 +69,8 @@ class TargetFileTest {
     source.release();
   }
 
-  /// Whoever clears away what killed saves have left may take it for that until it is locked.
+  /// A program that clears away the files of killed saves may take a new file for one of these
+  /// before the file is locked.
   @Test
   void aFileThatIsRemovedBeforeItIsHeldIsMadeAnew() {
     List<Path> made = new ArrayList<>();
@@ -163,7 +164,7 @@ class TargetFileTest {
     assertThat(calls.count(Function.OPEN)).isEqualTo(3);
   }
 
-  /// So that `fsync` finds little to do.
+  /// `fsync` then has little left to write.
   @Test
   void theKernelBeginsToWriteWhatGoesThroughTheCache() {
     List<String> begun = new ArrayList<>();
@@ -227,7 +228,7 @@ class TargetFileTest {
     assertWritten();
   }
 
-  /// The rest starts in mid-block, where `O_DIRECT` would be refused with EINVAL.
+  /// The rest of the write starts in mid-block, where the kernel refuses `O_DIRECT` with EINVAL.
   @ParameterizedTest
   @ValueSource(longs = {1, 511, 4095, 4097, 5000})
   void shortDirectWritesThatEndInMidBlockGoOnThroughTheCache(long count) throws IOException {
@@ -306,7 +307,7 @@ class TargetFileTest {
       assertThat(file.takes(all().asSlice(1, 4096), 0)).as("address").isFalse();
       assertThat(file.takes(all().asSlice(0, 4097), 0)).as("length").isFalse();
       assertThat(file.takes(all(), 1)).as("offset").isFalse();
-      // Written all the same.
+      // The file writes such bytes through the page cache.
       assertThat(file.write(all().asSlice(0, 4097), 0)).isFalse();
       assertThat(file.write(all().asSlice(4097), 4097)).isFalse();
     }

@@ -48,24 +48,22 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The rules that every write keeps, wherever the bytes are and whoever carries them: all of them
-/// are exact, in files of just their length; a report says who carried them; and nothing is left
-/// behind.
+/// The rules for all writes, from every memory and with every transport: all bytes are exact, and
+/// files have exactly their length; the report names the transports; and no resource is left.
 @ExtendWith(NoLeaks.class)
 public abstract class WriteContract {
   static final int REQUEST = 16 << 10;
   private static final int LENGTH = 1_000_001;
   private static final byte[] BYTES = TestFiles.bytes(31, LENGTH);
 
-  /// Where a part's bytes are.
+  /// The kind of memory that holds a part's bytes.
   protected enum Place {
-    /// Memory of the device.
     DEVICE,
     HEAP,
     FILE
   }
 
-  /// A part of which the bytes are known.
+  /// A part whose bytes are known.
   protected record Part(Place place, int from, int length) {
     byte[] bytes() {
       return Arrays.copyOfRange(BYTES, from, from + length);
@@ -77,17 +75,17 @@ public abstract class WriteContract {
   private Path bytes;
   private Loaded memory;
 
-  /// Where the bytes of most parts are; a GPU by default.
+  /// The device that holds the bytes of most parts; a GPU by default.
   protected Device device() {
     return new Device.Cuda(0);
   }
 
-  /// The transport asked for, or null to have it chosen by evidence.
+  /// The transport that the write must use; null lets the transfer engine choose.
   protected @Nullable Transport transport() {
     return null;
   }
 
-  /// The names under which the report may count what comes from the device.
+  /// The transports that the report may name for bytes of the device.
   protected Set<Transport> carriers() {
     Transport only = transport();
     return only == null ? Set.of(Transport.GDS, Transport.STAGED) : Set.of(only);
@@ -114,7 +112,7 @@ public abstract class WriteContract {
     return new Part(Place.DEVICE, from, length);
   }
 
-  /// The part as GantrySession sees it.
+  /// Returns the part as a source for [GantrySession].
   Source source(Part part) {
     return switch (part.place()) {
       case DEVICE -> {
@@ -312,7 +310,8 @@ public abstract class WriteContract {
   @Test
   void onePathServesWriteAfterWrite() {
     for (int i = 0; i < 5; i++) {
-      // Larger requests than before need larger buffers; the file before is replaced.
+      // Requests that grow from write to write need larger buffers; each write replaces the file
+      // of the write before.
       WriteReport _ =
           write(
               folder.resolve("file"),
@@ -330,7 +329,7 @@ public abstract class WriteContract {
       WriteReport _ = write(inMemory.resolve("file"), options(), part(0, 100_001), part(9, 4097));
       Files.delete(inMemory.resolve("file"));
     } catch (DeviceUnavailableException e) {
-      // libcufile takes files of disks only.
+      // libcufile accepts only files on disks.
       assertThat(transport()).isIn(Transport.GDS, Transport.COMPAT);
     } finally {
       Files.delete(inMemory);

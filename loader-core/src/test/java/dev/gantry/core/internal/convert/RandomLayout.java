@@ -13,10 +13,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/// A layout as quantised files have it, with random bytes, and a box of its elements.
+/// A layout of quantised weights, as files have it, with random bytes, and a box of its elements.
 ///
 /// @param inputs the whole inputs
-/// @param parts the parts of them that the box needs
+/// @param parts the parts of the inputs that the box needs
 record RandomLayout(
     String name,
     Formula formula,
@@ -53,7 +53,7 @@ record RandomLayout(
     };
   }
 
-  /// Codes of eight bits, with a scale for each block of 128 by 128.
+  /// Makes codes of eight bits, with a scale for each block of 128 by 128.
   static RandomLayout ofBlockScales(Random random, int matrices, int rows, int columns) {
     int scaleRows = Math.ceilDiv(rows, 128);
     int scaleColumns = Math.ceilDiv(columns, 128);
@@ -78,7 +78,8 @@ record RandomLayout(
         List.of());
   }
 
-  /// Eight outputs in a word, input by input; only some columns are wanted.
+  /// Makes codes of four bits, with eight outputs in a word and one row of words for each input.
+  /// The box has some of the columns.
   private static RandomLayout transposedNibbles(Random random, int rows, int columns) {
     int groups = Math.ceilDiv(columns, 32);
     int words = rows / 8;
@@ -115,7 +116,7 @@ record RandomLayout(
         List.of());
   }
 
-  /// Blocks of 256 with scales of scales.
+  /// Makes blocks of 256 elements, whose scales are multiplied with a scale of the block.
   private static RandomLayout superblocks(Random random, int rows, int columns) {
     int block = 2 + 8 + 128;
     byte[] codes = bytes(random, rows * columns / 256 * block);
@@ -147,7 +148,8 @@ record RandomLayout(
         List.of());
   }
 
-  /// A stream of three bits for each row, and the larger one of its words' ends cut.
+  /// Makes a stream of three-bit codes for each row, of which two bytes are loaded at a time, up
+  /// to the last word.
   private static RandomLayout threeBits(Random random, int rows, int columns) {
     int words = Math.ceilDiv(3 * columns, 32) + 1;
     byte[] codes = bytes(random, rows * words * 4);
@@ -167,7 +169,7 @@ record RandomLayout(
         List.of());
   }
 
-  /// A scale that an index names.
+  /// Makes codes whose scale an index chooses for each column.
   private static RandomLayout gathered(Random random, int rows, int columns) {
     byte[] codes = bytes(random, rows * Math.ceilDiv(columns, 2));
     byte[] index = bytes(random, columns);
@@ -187,7 +189,7 @@ record RandomLayout(
         List.of());
   }
 
-  /// Blocks that run across rows.
+  /// Makes codes whose blocks continue from one row to the next.
   private static RandomLayout flat(Random random, int rows, int columns) {
     byte[] codes = bytes(random, Math.ceilDiv(rows * columns, 2));
     byte[] scales = scales(random, Math.ceilDiv(rows * columns, 64));
@@ -246,7 +248,7 @@ record RandomLayout(
     return bytes;
   }
 
-  /// Mostly near 1, and some of any bits.
+  /// Makes scales that are mostly near 1; a few have random bits.
   private static byte[] scales(Random random, int count) {
     ByteBuffer scales = ByteBuffer.allocate(4 * count).order(ByteOrder.LITTLE_ENDIAN);
     while (scales.hasRemaining()) {
@@ -258,7 +260,7 @@ record RandomLayout(
     return scales.array();
   }
 
-  /// Computes the box from the whole inputs, element by element.
+  /// Computes the box from the whole inputs, one element after the other.
   byte[] naive(Dequantisation what) {
     ByteBuffer made = ByteBuffer.allocate((int) what.targetBytes()).order(ByteOrder.LITTLE_ENDIAN);
     for (int matrix = 0; matrix < box.size().matrix(); matrix++) {
@@ -281,7 +283,7 @@ record RandomLayout(
     return made.array();
   }
 
-  /// Returns an integer, or the bits of an F32 number.
+  /// Returns the formula's value: an integer, or the bits of an F32 number.
   private int value(Formula one, int[] indexes) {
     return switch (one) {
       case Formula.Axis.MATRIX -> indexes[0];

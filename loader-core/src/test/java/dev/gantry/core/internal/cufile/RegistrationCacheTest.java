@@ -18,19 +18,21 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
 
-/// The cache against a simple model of a GPU: allocations that come and go, often at the same
-/// address, and a list of what is registered.
+/// Compares the cache with a simple model of a GPU: allocations that are made and freed, often at
+/// the same address, and a list of registrations.
 class RegistrationCacheTest {
   private static final Device.Cuda GPU = new Device.Cuda(0);
   private static final long PAGE = 64 << 10;
 
   private final Model model = new Model();
 
-  /// A model of the driver and libcufile, which fails on any use that they would punish.
+  /// A model of the driver and libcufile, which fails on every use that the real ones would
+  /// punish.
   private static final class Model implements RegistrationCache.Hardware {
     private final TreeMap<Long, Allocation> allocations = new TreeMap<>();
 
-    /// The end of each registration and the number of its allocation, by its start.
+    /// The end of each registration and the number of its allocation, by the start of the
+    /// registration.
     private final TreeMap<Long, long[]> registered = new TreeMap<>();
 
     private long budget = 64 * PAGE;
@@ -102,7 +104,8 @@ class RegistrationCacheTest {
       switch (random.nextInt(8)) {
         case 0 -> gpu.refuses = random.nextInt(4) == 0;
         case 1 -> {
-          // Free and allocate anew, at the same address or near it; not what is in use.
+          // Frees an allocation that is not in use and allocates again, at the same address or
+          // near it.
           long base = random.nextInt(8) * 32 * PAGE + random.nextInt(2) * 512;
           if (inUse.stream().noneMatch(used -> near(used[0], base))) {
             gpu.allocations.keySet().removeIf(old -> near(old, base));
@@ -155,7 +158,8 @@ class RegistrationCacheTest {
     assertThat(LiveResources.snapshot().registrations()).isEqualTo(before);
   }
 
-  /// Allocations of one place replace each other.
+  /// Returns whether two addresses are in the same range of the model, in which a new allocation
+  /// replaces the old one.
   private static boolean near(long one, long other) {
     return one / (32 * PAGE) == other / (32 * PAGE);
   }

@@ -45,7 +45,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Loads from a server that misbehaves: one error each, and never a wrong byte.
+/// Loads from a server that misbehaves: each fault gives one error, and no byte is ever wrong.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class HttpFaultTest {
@@ -69,7 +69,8 @@ class HttpFaultTest {
     return GantrySession.open(Libc.INSTANCE, List.of(new HttpStore(limits)));
   }
 
-  /// Takes a server that is silent for so long for one that hangs. A busy machine makes a good one late, too.
+  /// Opens a new session that gives up a request after `idle` without a byte. A short time also
+  /// ends good requests on a busy machine.
   private void waitOnly(Duration idle) {
     session.close();
     session = session(idle);
@@ -103,7 +104,7 @@ class HttpFaultTest {
     return failure;
   }
 
-  /// The first request, which opens the file, is answered well.
+  /// Answers the first request, which opens the file, correctly, and all others with `answer`.
   private void then(Answer answer) {
     server.answer(number -> number == 0 ? Answer.RIGHT : answer);
   }
@@ -188,14 +189,15 @@ class HttpFaultTest {
     assertAsked(2);
   }
 
-  /// A busy machine answers some requests so late that the load makes them a second time, of its own accord.
+  /// Checks that requests were repeated. There may be more repeats than the test causes, because a
+  /// load also repeats requests that a busy machine answers late.
   ///
-  /// @param again how many requests had to be made a second time, beside the one that opens the file
+  /// @param again how many requests had to be repeated, besides the request that opens the file
   private void assertAsked(int again) {
     assertThat(server.requests()).isGreaterThanOrEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + again);
   }
 
-  /// The server says nothing more to it for longer than the test may take.
+  /// The server stops in mid-answer, and the session would wait longer than the test may take.
   @Test
   void theSlowestRequestIsMadeASecondTime() {
     waitOnly(Duration.ofMinutes(5));
@@ -218,14 +220,15 @@ class HttpFaultTest {
     server.answer(number -> {
       if (number == 5) {
         Location _ = server.put("weights.bin", TestFiles.bytes(8, LENGTH));
-        // The server now answers with status 200 and the whole new file, as If-Range asks for.
+        // From now on the server answers with status 200 and the whole new file, as `If-Range`
+        // demands.
       }
       return Answer.RIGHT;
     });
     assertThat(failure().getMessage()).contains("the file changed after it was opened");
   }
 
-  /// A hub's link to its content servers runs out: the hub is asked for another.
+  /// A hub's link to its content server expires; the load asks the hub for a new link.
   @Test
   void anExpiredRedirectIsFollowedAnew() {
     server.answer(number -> number == 3 ? Answer.FORBIDDEN : Answer.REDIRECT);
@@ -255,7 +258,7 @@ class HttpFaultTest {
     }
   }
 
-  /// Requests that are made again begin on the common pool's threads.
+  /// Repeated requests start on the threads of the common pool, all of which these loads occupy.
   @Test
   void loadsMayTakeAllThreadsOfTheCommonPool() {
     List<CompletableFuture<TransferReport>> loads =
@@ -300,7 +303,7 @@ class HttpFaultTest {
         .toList();
   }
 
-  /// Each answer waits until all files were asked for.
+  /// The server holds its answers back until all files were asked for.
   @Test
   void filesAreOpenedAtTheSameTime() {
     List<ExtentRequest> wanted = wantedOf("one", "two", "three", "four", "five");
@@ -339,7 +342,7 @@ class HttpFaultTest {
     assertThat(Thread.currentThread().isInterrupted()).isFalse();
   }
 
-  /// The others would be waited for otherwise.
+  /// Otherwise the load would wait for the openings that get no answer.
   @Test
   void aFileThatCannotBeOpenedEndsTheOpeningOfTheOthers() {
     waitOnly(Duration.ofMinutes(5));

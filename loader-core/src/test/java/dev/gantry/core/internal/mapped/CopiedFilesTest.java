@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// When files are copied for the CPU and given up, and what is gathered from the copies.
+/// When files are copied to host memory and freed, and what is gathered from the copies.
 @ExtendWith(NoLeaks.class)
 class CopiedFilesTest {
   private static final int BYTES = (9 << 20) + 77;
@@ -99,7 +99,7 @@ class CopiedFilesTest {
     };
   }
 
-  /// Without what is kept for other slabs.
+  /// Returns the bytes of host memory in use, without idle memory.
   private static long hostBytes() {
     HostSlab.freeIdle();
     return LiveResources.snapshot().hostBytes();
@@ -117,7 +117,7 @@ class CopiedFilesTest {
     }
   }
 
-  /// An error whose text takes memory that is not there, either.
+  /// An error whose own message cannot be made for want of memory.
   private static final class Exhausted extends OutOfMemoryError {
     @Serial private static final long serialVersionUID = 1;
 
@@ -154,7 +154,7 @@ class CopiedFilesTest {
     }
   }
 
-  /// A large file on a slow disk takes minutes.
+  /// The copy of a large file on a slow disk takes minutes.
   @Test
   void closingEndsACopyThatIsUnderWay() throws InterruptedException {
     SourceFile file = file(1);
@@ -223,7 +223,7 @@ class CopiedFilesTest {
     leaseNow(idle).close();
     try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = SLAB_BYTES;
-      // A thread looks four times a second.
+      // A thread checks the available memory four times a second.
       for (int i = 0; i < 1000 && hostBytes() > SLAB_BYTES; i++) {
         Thread.sleep(5);
       }
@@ -234,7 +234,7 @@ class CopiedFilesTest {
     assertThat(hostBytes()).isZero();
   }
 
-  /// Each file of a batch is looked at when it is leased.
+  /// A lease calls statx for each file of the batch; the second call fails.
   @Test
   void aLeaseThatFailsLeavesTheFilesThatItHas() {
     SourceFile first = file(1);
@@ -287,7 +287,7 @@ class CopiedFilesTest {
       assertThat(few.lease(null, Map.of(second, BYTES - 1L), false).toOptional()).isEmpty();
       assertThat(few.lease(null, Map.of(third, 1L), false).toOptional()).isEmpty();
       assertThat(few.entries()).isEqualTo(2);
-      // Otherwise it would be copied now.
+      // If the cache still remembered the first read of the file, it would copy the file now.
       assertThat(reason(few.lease(null, Map.of(second, 1L), false)))
           .isEqualTo("not read again yet");
       few.lease(null, Map.of(kept, 1L), false).orElseThrow(AssertionError::new).close();

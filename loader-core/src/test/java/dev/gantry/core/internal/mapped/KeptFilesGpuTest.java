@@ -50,7 +50,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// When files are registered and given up, and what the kernel fetches from them.
+/// When files are registered and deregistered, and what the kernel fetches from them.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class KeptFilesGpuTest {
@@ -72,7 +72,7 @@ class KeptFilesGpuTest {
     mapped = mapped(calls, stores::open);
   }
 
-  /// As of another session, too.
+  /// Makes resident copies over the shared count of registered pages, as another session does.
   private KeptFiles mapped(
       FileCalls closing, BiFunction<Location, CachePolicy, SourceFile> opener) {
     return new KeptFiles(closing, opener, registered, () -> availableBytes, 16_384);
@@ -209,7 +209,7 @@ class KeptFilesGpuTest {
     assertThat(registered.bytes()).isZero();
   }
 
-  /// The driver takes 6 ms for each gigabyte.
+  /// Deregistering takes the driver 6 ms for each gigabyte.
   @Test
   void aFileThatIsBeingGivenUpHoldsUpNoBatch() throws InterruptedException {
     CountDownLatch closes = new CountDownLatch(1);
@@ -244,7 +244,7 @@ class KeptFilesGpuTest {
     leaseNow(idle).close();
     try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
-      // A thread looks four times a second.
+      // A thread checks the available memory four times a second.
       for (int i = 0; i < 1000 && pinned() > BYTES; i++) {
         Thread.sleep(5);
         assertThat(lease(file(3), 1, false).toOptional()).isEmpty();
@@ -299,7 +299,8 @@ class KeptFilesGpuTest {
     assertThat(pinned()).isEqualTo(BYTES);
   }
 
-  /// Rows of all lengths and alignments, each byte compared, and none beside them changed.
+  /// Rows of random lengths and alignments: each byte is compared, and no byte beside a row may
+  /// change.
   @Test
   void theKernelFetchesAnyRowToAnyPlace() {
     SourceFile first = file(1);
@@ -352,7 +353,7 @@ class KeptFilesGpuTest {
     }
   }
 
-  /// The kernel that normalises fetches its samples, and the other one the rest.
+  /// The normalising kernel fetches its own samples, and the gather kernel fetches the other rows.
   @Test
   void samplesThatAreNormalisedAreLeftToTheirKernel() {
     SourceFile file = file(1);
@@ -376,7 +377,6 @@ class KeptFilesGpuTest {
     }
   }
 
-  /// Where there are two devices.
   @Test
   void oneRegistrationServesAllDevices() {
     Assumptions.assumeTrue(context.driver().deviceCount() > 1, "needs two devices");

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Version, properties and parameters, whose structs a C compiler laid out.
+/// The driver's version, properties and parameters, read from structs that a C compiler laid out.
 class CuFileDriverTest {
   private CuFile cuFile;
   private StubControls stub;
@@ -247,7 +247,7 @@ class CuFileDriverTest {
     assertThatThrownBy(() -> parameters.pool(2)).hasMessageContaining("CU_FILE_INVALID_VALUE");
   }
 
-  /// The stub gives every word of the structs its own number.
+  /// The stub gives every word of the structs a value of its own.
   @Test
   void readsEveryCountFromItsPlace() {
     CuFileStatistics statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
@@ -334,7 +334,7 @@ class CuFileDriverTest {
     }
   }
 
-  /// The numbers of versions between 1.15 and 1.19, in which the structs did not change.
+  /// Versions between 1.15 and 1.19, in which the structs did not change.
   @ParameterizedTest
   @ValueSource(ints = {1160, 1170, 1180})
   void readsALibraryByTheLayoutOfAnEarlierVersion(int version) {
@@ -377,13 +377,13 @@ class CuFileDriverTest {
     }
   }
 
-  /// A stub that counts at level 3 while this is open.
+  /// The stub, which counts at level 3 until this object is closed.
   private static final class Counting implements AutoCloseable {
     private final StubControls controls;
     private final CuFile cuFile;
     private final CuFileStatistics statistics;
 
-    /// @param version the version that it says it is; 0 for its own
+    /// @param version the version that the stub reports; 0 for its own
     Counting(Path library, int version) {
       controls = StubControls.of(library);
       cuFile = CuFile.load(library.toString()).orElseThrow(AssertionError::new);

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The binding against a library that a C compiler laid out: structs, by-value results, errno,
+/// The binding against a library that a C compiler built: structs, results by value, errno, and
 /// counts.
 class CuFileTest {
   private static final int LENGTH = 3 * 4096;
@@ -109,7 +109,7 @@ class CuFileTest {
 
   @ParameterizedTest
   @CsvSource({
-    // returned, errno, whose code it is, code, name
+    // The columns are: returned value, errno, whose code the failure has, code, name.
     "-1, 5, Errno, 5, EIO",
     "-1, 28, Errno, 28, ENOSPC",
     "-1, 5027, CuFile, 5027, CU_FILE_HANDLE_NOT_REGISTERED",
@@ -118,7 +118,8 @@ class CuFileTest {
     "-5999, 0, CuFile, 5999, unknown",
     "-22, 0, CuFile, -22, unknown",
     "-5000, 0, CuFile, -5000, unknown",
-    // More than was asked for is no count: compat mode was seen to give a code without its sign.
+    // A count above the requested length is an error: libcufile in compatibility mode has returned
+    // codes without their sign.
     "5006, 0, CuFile, 5006, CU_FILE_DRIVER_CLOSING",
     "4097, 0, CuFile, 4097, unknown",
     "-9223372036854775808, 0, CuFile, -2147483648, unknown",
@@ -172,11 +173,11 @@ class CuFileTest {
         CuFileHandle handle = cuFile.registerHandle(file.path(), file.descriptor())) {
       MemorySegment buffer = arena.allocate(LENGTH);
       assertThat(cuFile.read(handle, buffer, 8192, 4096, 0)).isEqualTo(5006);
-      // In the table of codes there is no 5021.
+      // The table of codes has no 5021.
       stub.limit(5021);
       assertThat(cuFile.read(handle, buffer, 8192, 0, 0)).isEqualTo(5021);
       assertThat(cuFile.write(handle, buffer, 8192, 0, 0)).isEqualTo(5021);
-      // All that was asked for is no short count.
+      // A count equal to the requested length is a count, even if a code has its value.
       stub.limit(-1);
       assertThat(cuFile.read(handle, buffer, 5006, 0, 0)).isEqualTo(5006);
     }

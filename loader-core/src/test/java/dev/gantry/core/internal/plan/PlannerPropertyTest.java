@@ -29,15 +29,15 @@ import net.jqwik.api.PropertyDefaults;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tuple;
 
-/// The rules that every plan keeps, whatever the extents and the limits.
+/// The rules for all plans, for any extents and limits.
 ///
-/// The arbitraries have their borders in them; jqwik's own edge cases of them would only be many.
+/// The arbitraries include the edge cases, so jqwik's own edge cases would only add many runs.
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)
 class PlannerPropertyTest {
   private static final List<Location> FILES = Stream.of("a", "b", "c").map(Location::of).toList();
 
-  /// Near one another or far apart, on borders of blocks and beside them, some empty, some
-  /// repeated.
+  /// Extents near one another or far apart, at the edges of blocks and beside them, some of them
+  /// empty, some of them repeated.
   @Provide
   Arbitrary<List<ExtentRequest>> wanted() {
     Arbitrary<Long> near = Arbitraries.longs().between(0, 64 * BLOCK_BYTES);
@@ -181,7 +181,7 @@ class PlannerPropertyTest {
     List<TreeMap<Long, Long>> ends = new ArrayList<>();
     plan.slabSizes().forEach(_ -> ends.add(new TreeMap<>()));
     for (Read read : plan.reads()) {
-      // A read whose place is a whole block may fill it to the end.
+      // A read whose offset in the slab is a multiple of the block size may fill its last block.
       long written = read.slabOffset() % BLOCK_BYTES == 0 ? read.length() : read.required();
       claim(ends.get(read.slab()), read.slabOffset(), written);
       assertThat(read.slabOffset() + written)
@@ -201,8 +201,8 @@ class PlannerPropertyTest {
       assertThat(size).isPositive();
       assertThat(size % BLOCK_BYTES).isZero();
       if (size > limits.slabBytes()) {
-        // Then it ends with extents that overlap: those cannot
-        // be read apart without reading some bytes twice.
+        // The slab then ends with overlapping extents, which cannot be read separately without
+        // reading some bytes twice.
         assertThat(size).isLessThanOrEqualTo(limits.slabBytes() + longest(clusters) + BLOCK_BYTES);
       }
     }
@@ -231,7 +231,7 @@ class PlannerPropertyTest {
       }
     }
     assertThat(plan.readBytes()).isLessThanOrEqualTo(blocks + gaps);
-    // A gap that is too wide lies between two reads, never in one.
+    // No read includes a gap that is wider than the limit.
     for (Read read : plan.reads()) {
       for (int i = 1; i < clusters.size(); i++) {
         Cluster before = clusters.get(i - 1);
@@ -286,7 +286,7 @@ class PlannerPropertyTest {
     return floor(offset + BLOCK_BYTES - 1);
   }
 
-  /// Extents of one file of which each overlaps the next.
+  /// A run of extents of one file in which each extent overlaps the next.
   private record Cluster(Location file, long start, long end, int extents) {
     long length() {
       return end - start;

@@ -48,7 +48,7 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A server of resident weights beside clients and servers that misbehave.
+/// A server of resident weights with clients and servers that misbehave.
 @EnabledOnOs(OS.LINUX)
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
@@ -103,7 +103,7 @@ class ResidentServerTest {
   @Test
   void aClientThatDoesNotReadHoldsUpNeitherTheNextVersionNorTheEnd() throws Exception {
     Path socket = folder.resolve("s.sock");
-    // More than a socket holds.
+    // The entry is longer than a socket's buffer.
     String entry = "e".repeat(1 << 20);
     try (ResidentServer server = ResidentServer.listen(socket, log::add)) {
       server.publish(image(session, file, 1, entry));
@@ -117,13 +117,13 @@ class ResidentServerTest {
         try (ResidentWeights held = ResidentWeights.hold(server.location())) {
           assertThat(held.catalogue().version()).isEqualTo(2);
         }
-        // A download that began as the first version ends as it.
+        // A download that began with the first version also ends with it.
         int length = Integer.reverseBytes(header.getInt(16));
         assertThat(answer.readNBytes(1)).hasSize(1);
         byte[] catalogue = answer.readNBytes(length);
         assertThat(ByteBuffer.wrap(catalogue).getInt()).isEqualTo(1);
         assertThat(new String(catalogue, StandardCharsets.UTF_8)).contains(entry);
-        // While one does not read.
+        // The servers close while a client does not read.
         List.of(server).forEach(ResidentServer::close);
       }
     }
@@ -140,17 +140,17 @@ class ResidentServerTest {
     }
   }
 
-  /// The server reads nothing that a client sends: it takes it for the client's end.
+  /// The server reads nothing from a client: it treats any byte as the client's end.
   @Test
   void aClientThatTalksIsLeftAndOthersAreServed() throws IOException {
     try (ResidentServer server = serve(folder.resolve("s.sock"));
         SocketChannel talker = connect(folder.resolve("s.sock"))) {
       assertThat(talker.write(ByteBuffer.allocate(4096))).isEqualTo(4096);
       try {
-        // To the connection's end, which the server makes.
+        // Reads until the server closes the connection.
         assertThat(Channels.newInputStream(talker).readAllBytes()).isNotNull();
       } catch (IOException _) {
-        // The end of a connection with bytes that were not read is a reset.
+        // A connection that is closed with unread bytes ends with a reset.
       }
       try (ResidentWeights held = ResidentWeights.hold(server.location())) {
         assertThat(held.catalogue().version()).isEqualTo(1);
@@ -195,7 +195,7 @@ class ResidentServerTest {
             .isInstanceOf(MisuseException.class)
             .hasMessageContaining("--socket must be one where no server listens");
       }
-      // As another process would ask.
+      // Asks for the lock as another process would: through another open file.
       int other = Libc.INSTANCE.open(lock, FileCalls.O_RDWR, 0);
       assertThat(Libc.INSTANCE.lock(other, FileCalls.F_WRLCK, 0, 1))
           .isEqualTo(-Errno.EAGAIN.code());
@@ -237,7 +237,7 @@ class ResidentServerTest {
           ResidentServer server = ResidentServer.listen(socket, log::add)) {
         server.publish(image(session, file, 1, "weights"));
         Thread.ofPlatform().daemon().start(server::run);
-        // Loads the classes while their files can be opened.
+        // Loads the classes while their files can still be opened.
         ResidentWeights.hold(server.location()).close();
         log.take();
         System.out.println(log.take() + Errno.failure(1).describe());
@@ -250,7 +250,7 @@ class ResidentServerTest {
           }
           client.connect(UnixDomainSocketAddress.of(socket));
           System.out.println(log.take());
-          // Several looks of the server find it as full.
+          // The server tries to accept several times, and logs its lack of files only once.
           System.out.println(log.poll(LOOKS_SECONDS, TimeUnit.SECONDS));
           files.forEach(Libc.INSTANCE::close);
           System.out.println(log.take());

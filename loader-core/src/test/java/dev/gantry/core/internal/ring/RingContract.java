@@ -60,10 +60,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The rules that every ring keeps, wherever the slots are: all bytes are exact and in order,
-/// nothing changes under them, failures come in their place, and nothing is left behind. The
-/// property `gantry.batches` says how many batches a slow consumer reads, where a build has time
-/// for more.
+/// The rules for all rings, on every device: all bytes are exact and in order, no slot changes
+/// while the consumer holds it, a failure is thrown in place of the batch that failed, and no
+/// resource is left. The property `gantry.batches` sets how many batches a slow consumer reads,
+/// for builds that have time for more.
 @ExtendWith(NoLeaks.class)
 abstract class RingContract {
   static final int BLOCK = Recipes.BLOCK;
@@ -73,10 +73,10 @@ abstract class RingContract {
   final GantrySession gantry = Sessions.over(calls);
   private Recipes recipes;
 
-  /// Where the slots are.
+  /// The device that holds the slots.
   abstract Device device();
 
-  /// The path asked for, or null to have it chosen by evidence.
+  /// The transport that the ring must use; null lets the transfer engine choose.
   @Nullable Transport transport() {
     return null;
   }
@@ -106,7 +106,7 @@ abstract class RingContract {
     return options(slots, transfer());
   }
 
-  /// A block of the file, which the label names.
+  /// A plan that reads one block of the file; the label is the block's number.
   static BatchPlan<Integer> block(Path file, int number) {
     return new BatchPlan<>(
         List.of(new Read(Location.of(file), (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
@@ -115,7 +115,7 @@ abstract class RingContract {
         number);
   }
 
-  /// Bytes that a host writer writes.
+  /// A plan whose bytes a host writer makes.
   static BatchPlan<Integer> written(int label, HostWrites.HostWriter writer) {
     return new BatchPlan<>(List.of(), new HostWrites(0, 8, List.of(writer)), List.of(), label);
   }
@@ -156,9 +156,8 @@ abstract class RingContract {
     assertThat(source.closed()).isEqualTo(1);
   }
 
-  /// The consumer looks at each batch when it comes, and again when the ring is far ahead.
-  /// Samples of all types and shapes: the results are the same, bit for bit, whatever brings and computes
-  /// them.
+  /// Samples of all types and shapes. The results must be the same on every device and with every
+  /// transport, bit for bit.
   @ParameterizedTest
   @ValueSource(ints = {2, 5})
   void normalisesSamplesAtAnyOffset(int slots) {
@@ -174,6 +173,7 @@ abstract class RingContract {
     }
   }
 
+  /// The consumer checks each batch when it arrives, and again when the ring is far ahead.
   @Test
   void aSlowConsumerNeverSeesASlotChange() {
     int slots = 4;
@@ -265,7 +265,7 @@ abstract class RingContract {
     TransferOptions transfer = transfer().withCachePolicy(CachePolicy.BUFFERED);
     try (PrefetchRing<Integer> ring = gantry.ring(options(3, transfer), source);
         Arena arena = Arena.ofConfined()) {
-      // A file that is not in the page cache is opened again each time when mapping it is tried.
+      // Without the file in the page cache, each attempt to map it would open it again.
       PageCache.keep(file, 0, 10 * BLOCK, arena);
       for (int i = 0; i < 1000; i++) {
         take(ring).close();
@@ -322,7 +322,7 @@ abstract class RingContract {
     }
   }
 
-  /// @param source fails in place of its batch 5
+  /// @param source a source that fails instead of planning batch 5
   void assertFailsAtTheFifth(Batches<Integer> source, Throwable expected) {
     int slots = 3;
     List<RingBatch<Integer>> batches = new ArrayList<>();
@@ -467,7 +467,7 @@ abstract class RingContract {
     ring.close();
     ring.close();
     assertThat(source.closed()).isEqualTo(1);
-    // The session frees the files and the memory that it keeps for the next ring.
+    // The session frees the files and memory that it would keep for the next ring.
     gantry.freeIdle();
     assertThat(LiveResources.snapshot().openFiles()).isZero();
     assertThat(LiveResources.snapshot().slabs()).isEqualTo(held.size());
@@ -630,7 +630,7 @@ abstract class RingContract {
     }
   }
 
-  /// Waits for what the device still has to do.
+  /// Waits for the device's queued work.
   void settle() {}
 
   @Test

@@ -34,11 +34,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Slices and replicas on two GPUs past the CPU: each byte is read once, into the memory of a GPU that wants it.
+/// Slices and replicas on two GPUs past the CPU: each byte is read once, into the memory of one of
+/// the GPUs that want it.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DirectSlicesStubTest {
-  /// The halves fit the window of the stub's second GPU, of which 512 KiB may be registered.
+  /// Half of the file fits the BAR window of the stub's second GPU, which can register 512 KiB.
   private static final int LENGTH = 512 << 10;
 
   private static final int ROW = 128 << 10;
@@ -95,7 +96,7 @@ class DirectSlicesStubTest {
     return cuda.count("peer bytes") - passedBefore;
   }
 
-  /// Rank `rank`'s columns of rows of `row` bytes.
+  /// Returns one rank's half of each row of `row` bytes.
   private Sliced columns(int rank, int row) {
     int half = row / 2;
     int rows = LENGTH / row;
@@ -160,7 +161,8 @@ class DirectSlicesStubTest {
     assertThat(read()).isEqualTo(LENGTH);
   }
 
-  /// Both ranks want the first bytes of the file, and the second one those behind them, too.
+  /// Loads the first `common` bytes of the file onto both ranks, and the `more` bytes behind them
+  /// onto the second rank only.
   private TransferReport shared(int common, int more, TransferOptions options) {
     List<Sliced> first = List.of(beginning(common));
     List<Sliced> second = List.of(beginning(common + more));

@@ -51,7 +51,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads that fail, are cancelled or interrupted: the first cause is told, and nothing stays.
+/// Loads that fail, are cancelled or are interrupted: the failure names the first cause, and no
+/// resource is left.
 @ExtendWith(NoLeaks.class)
 class LoadFaultTest {
   private static final int BLOCKS = 100;
@@ -69,7 +70,7 @@ class LoadFaultTest {
     wanted = List.of(new ExtentRequest(new Extent(file, 0, BLOCKS * 4096L), 8));
   }
 
-  /// A request a block.
+  /// Options with one request for each block.
   private static TransferOptions options(int threads) {
     return TransferOptions.defaults()
         .withLimits(PlanLimits.DEFAULT.withRequestBytes(4096))
@@ -83,7 +84,7 @@ class LoadFaultTest {
         .failure();
   }
 
-  /// Waits until a reader has ended its job: it is kept for the next one.
+  /// Waits until a reader has ended its job; the pool then keeps its thread for the next job.
   private static void awaitIdle(Thread thread) {
     while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
       LockSupport.parkNanos(1_000_000);
@@ -150,8 +151,8 @@ class LoadFaultTest {
     calls
         .at(Function.PREAD, 1, new After(() -> failed.complete(Thread.currentThread())))
         .at(Function.PREAD, 1, new Fails(Errno.EIO))
-        // The others are in mid-read until the first has
-        // ended, and fail then for reasons of their own.
+        // The other readers stay in their reads until the first reader has ended, and then fail
+        // with an error of their own.
         .from(Function.PREAD, 2, new After(() -> join(failed.join())))
         .from(Function.PREAD, 2, new Fails(Errno.ESTALE));
     assertThat(failureOf(options(4))).isEqualTo(Errno.failure(Errno.EIO.code()));
@@ -214,7 +215,8 @@ class LoadFaultTest {
         2,
         new After(() -> {
           caller.interrupt();
-          // The call lasts until the caller, who waits, has noticed the interrupt.
+          // The read continues until the caller, which waits for the load, has noticed the
+          // interrupt.
           Latches.awaitThat(() -> !caller.isInterrupted());
         }));
     Failure failure = failureOf(options(1));
@@ -225,7 +227,7 @@ class LoadFaultTest {
   @Test
   void progressIsHeardOnTheCallersThreadAndEndsAtTheTotal() {
     CountDownLatch heard = new CountDownLatch(2);
-    // The last read waits until there was something to hear in mid-way.
+    // The last read waits until the listener was called in mid-load.
     calls.at(Function.PREAD, BLOCKS, new After(() -> await(heard)));
     List<Long> heights = new ArrayList<>();
     List<Thread> threads = new ArrayList<>();
@@ -283,7 +285,8 @@ class LoadFaultTest {
     assertThat(calls.count(Function.PREAD)).isEqualTo(1);
   }
 
-  /// Waits in vain where all is well: the load cannot return while this read holds it.
+  /// Waits for a latch that a correct load never opens: the load cannot return while this read is
+  /// in flight.
   private static boolean within100Milliseconds(CountDownLatch latch) {
     try {
       return latch.await(100, TimeUnit.MILLISECONDS);

@@ -51,7 +51,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Resident weights of a GPU, in processes of their own.
+/// Resident weights of a GPU whose server and clients are separate processes.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
 class ResidentProcessTest {
@@ -94,7 +94,7 @@ class ResidentProcessTest {
     }
   }
 
-  /// Starts a server, maps its memory, kills it, and goes on.
+  /// Starts a server, maps its memory, kills it, and uses the memory further.
   static final class Client {
     public static void main(String[] arguments) throws Exception {
       Path file = Path.of(arguments[0]).resolve("weights");
@@ -132,7 +132,7 @@ class ResidentProcessTest {
       }
     }
 
-    /// The server sees all devices, in the host's order.
+    /// Starts a server, which sees all devices in the host's order.
     private static Process start(Path file, Path socket, Device device) throws IOException {
       ProcessBuilder builder =
           ChildJvm.command(List.of(), Server.class, file, socket, device)
@@ -177,7 +177,7 @@ class ResidentProcessTest {
       return all.array();
     }
 
-    /// Into memory of this process's own, without the host.
+    /// Copies the weights into this process's own device memory, without host memory.
     private static boolean copyOnDevice(
         GantrySession session, ResidentWeights held, byte[] expected) {
       StubControls stub = StubControls.cuda();
@@ -217,7 +217,7 @@ class ResidentProcessTest {
         .contains("no server of resident weights listens there");
   }
 
-  /// Maps the memory of a server that names the GPUs in another order, or all of them.
+  /// Maps the memory of a server to which the GPUs have other numbers, or which sees more GPUs.
   static final class Reordered {
     public static void main(String[] arguments) throws Exception {
       Path file = Path.of(arguments[0]).resolve("weights");
@@ -226,7 +226,7 @@ class ResidentProcessTest {
       Process server = Client.start(file, socket, new Device.Cuda(1));
       try (GantrySession session = GantrySession.open();
           ResidentWeights held = ResidentWeights.hold(ResidentWeights.location(socket))) {
-        // The bytes that lie in the host's memory are there in any case.
+        // The file's header lies in host memory, so it can be loaded in any case.
         ExtentRequest header = new ExtentRequest(new Extent(held.entry(), 0, HEADER), 1);
         session.load(List.of(header), Device.HOST, TransferOptions.defaults()).close();
         System.out.println(held.device());
@@ -269,7 +269,7 @@ class ResidentProcessTest {
                 + " see");
   }
 
-  /// The driver forbids each step in turn.
+  /// Keeps and maps weights while the driver refuses one step after the other.
   static final class Refused {
     public static void main(String[] arguments) throws IOException {
       Path file = Path.of(arguments[0]).resolve("weights");
@@ -313,7 +313,8 @@ class ResidentProcessTest {
     assertThat(lines.get(2)).contains("cuMemImportFromShareableHandle", "CUDA 801");
   }
 
-  /// A server, then a client, of another user: the process takes that user's place while it binds or connects.
+  /// Connects to another user's server, then serves another user's client. The process takes the
+  /// other user's identity while it binds and connects.
   static final class OtherUser {
     private static final MethodHandle SET_USER =
         Linker.nativeLinker()
@@ -353,7 +354,7 @@ class ResidentProcessTest {
           ResidentServer server = ResidentServer.listen(socket, log::add);
           SocketChannel client = SocketChannel.open(StandardProtocolFamily.UNIX)) {
         server.publish(keep(session, file, Device.HOST));
-        // As if its owner had opened it to all.
+        // Opens the socket to all users, as a careless owner would.
         Files.setPosixFilePermissions(
             socket.getParent(), PosixFilePermissions.fromString("rwxrwxrwx"));
         Files.setPosixFilePermissions(socket, PosixFilePermissions.fromString("rwxrwxrwx"));

@@ -51,14 +51,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// One file, with everything going wrong that can.
+/// Reads of one file, with every failure that a call may have.
 @ExtendWith(NoLeaks.class)
 class SourceFileTest {
   private static final int LENGTH = 10 * 4096 + 77;
   private static final int MANY = 1 << 20;
   private static final long SEED = 20261121;
 
-  /// linux/magic.h
+  /// The value of `OVERLAYFS_SUPER_MAGIC` in linux/magic.h; [#TMPFS] is `TMPFS_MAGIC`.
   private static final long OVERLAYFS = 0x794c7630;
 
   private static final long TMPFS = 0x01021994;
@@ -81,7 +81,7 @@ class SourceFileTest {
     return file.residency(offset, length) != Residency.HOT;
   }
 
-  /// Reads the whole file as a plan would: up to the end of its last block.
+  /// Reads the whole file up to the end of its last block, as a plan does.
   private byte[] readAll(CachePolicy policy) {
     try (SourceFile file = open(path, policy)) {
       return readAll(file, LENGTH);
@@ -129,7 +129,7 @@ class SourceFileTest {
     assertThat(readAll(CachePolicy.DIRECT)).isEqualTo(TestFiles.bytes(SEED, LENGTH));
   }
 
-  /// The rest starts in mid-block, where `O_DIRECT` would be refused with EINVAL.
+  /// The rest of the read starts in mid-block, where the kernel refuses `O_DIRECT` with EINVAL.
   @ParameterizedTest
   @ValueSource(longs = {1, 511, 512, 4095, 4097, 5000})
   void shortDirectReadsThatEndInMidBlockGoOnThroughTheCache(long count) {
@@ -223,7 +223,8 @@ class SourceFileTest {
     }
   }
 
-  /// cuFile refuses such descriptors, and a pipe is opened with the flag.
+  /// cuFile refuses descriptors with `O_NONBLOCK`, which a file is opened with in case it is a
+  /// pipe.
   @Test
   void descriptorsOfFilesHaveNoFlagThatTheyDoNotNeed() throws IOException {
     try (SourceFile file = open(path, CachePolicy.DIRECT)) {
@@ -237,7 +238,7 @@ class SourceFileTest {
     }
   }
 
-  /// Tests may run as root, to whom the kernel refuses nothing: so the refusal is made.
+  /// The test makes the refusal, because it may run as root, to whom the kernel refuses nothing.
   @Test
   void aFileThatMayNotBeRead() {
     calls.at(Function.OPEN, 1, new Fails(Errno.EACCES));
@@ -270,7 +271,7 @@ class SourceFileTest {
     }
   }
 
-  /// Some file systems take the flag when a file is opened, and refuse every read.
+  /// Some file systems accept `O_DIRECT` at the opening of a file, but refuse every read.
   @Test
   void directReadsThatAreRefusedGoThroughTheCache() {
     calls.at(Function.PREAD, 1, new Fails(Errno.EINVAL));
@@ -286,7 +287,7 @@ class SourceFileTest {
     assertThat(calls.count(Function.PREAD)).isEqualTo(2);
   }
 
-  /// Opens the file if it can be read past the cache; else the test is skipped.
+  /// Opens the file if it can be read past the page cache; otherwise skips the test.
   private SourceFile openToLook() {
     SourceFile file = open(path, CachePolicy.BY_RESIDENCY);
     if (file.descriptors().direct() < 0) {
@@ -322,8 +323,8 @@ class SourceFileTest {
     }
   }
 
-  /// A file of another's, which the caller may not write; or an old kernel; or a file system of its
-  /// own kind.
+  /// The three causes: another user's file that the caller may not write, an old kernel, and a
+  /// file system without cachestat.
   @ParameterizedTest
   @EnumSource(names = {"EPERM", "ENOSYS", "EOPNOTSUPP"})
   void whereCachestatRefusesBytesAreReadWithoutWaiting(Errno errno) {
@@ -356,7 +357,7 @@ class SourceFileTest {
     }
   }
 
-  /// cachestat finds nothing there, whatever is in memory.
+  /// cachestat reports 0 pages on overlayfs, whatever the page cache holds.
   @Test
   void onOverlayfsAMappingIsAsked() {
     calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
@@ -373,7 +374,7 @@ class SourceFileTest {
     }
   }
 
-  /// mincore says "all" to those who may not know.
+  /// mincore reports all pages as resident to callers that may not write the file.
   @Test
   void onOverlayfsAFileOfAnotherIsNotKnown() {
     calls.from(Function.FILE_SYSTEM, 1, new Answers(OVERLAYFS));
@@ -467,7 +468,7 @@ class SourceFileTest {
     assertThat(identity()).isNotEqualTo(before);
   }
 
-  /// Its bytes would come under the identity of the first one.
+  /// Otherwise the bytes of the second file would count as bytes of the first file's identity.
   @ParameterizedTest
   @EnumSource(names = {"BY_RESIDENCY", "DIRECT"})
   void aFileThatTakesTheNameDuringTheOpeningIsNotReadInItsPlace(CachePolicy policy)

@@ -43,7 +43,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Loads past the CPU, on a libcufile that can do it, and what becomes of those that it refuses.
+/// Loads past the CPU, on a libcufile that supports them, and the loads of files that it refuses.
 @Tag("gpu-stub")
 class DirectTransportStubTest extends TransportContract {
   private static final int INTERNAL_ERROR = 5030;
@@ -71,7 +71,7 @@ class DirectTransportStubTest extends TransportContract {
     return List.of(wanted(first, 0, LENGTH, 8));
   }
 
-  /// Past the page cache, by one reader.
+  /// Options for one reader that reads past the page cache.
   private TransferOptions direct() {
     return options().withCachePolicy(CachePolicy.DIRECT).withThreads(1);
   }
@@ -123,13 +123,13 @@ class DirectTransportStubTest extends TransportContract {
     }
   }
 
-  /// A process was seen to be aborted when such a thread ended later.
+  /// A process was aborted when such a thread ended after the driver was closed.
   @Test
   void noThreadThatCalledLibcufileOutlivesItsDriver() {
     CountDownLatch end = new CountDownLatch(1);
     for (int i = 0; i < 3; i++) {
       loadAndCompare(wholeFile(), direct());
-      // Jobs of other sessions take the threads that are kept.
+      // Jobs of other sessions reuse the idle threads.
       WorkerThreads.Started _ = WorkerThreads.start(1, "other-", () -> await(end));
     }
     long late = cuFile.count("late threads");

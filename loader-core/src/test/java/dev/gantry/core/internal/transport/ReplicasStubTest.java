@@ -44,7 +44,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The same bytes on several devices, each read once.
+/// Loads of the same bytes onto several devices; each byte is read once.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class ReplicasStubTest {
@@ -65,7 +65,7 @@ class ReplicasStubTest {
 
   private List<ExtentRequest> wanted;
 
-  /// The bytes that one device's load reads; `deviceBytes` of them go to the device.
+  /// How many bytes a load onto one device reads.
   private long readBytes;
 
   private long deviceBytes;
@@ -139,10 +139,11 @@ class ReplicasStubTest {
     closeAll(loaded);
   }
 
-  /// Two allocations, the second of which begins where the first one ends: the driver has them often.
+  /// Returns two adjacent allocations: the second begins where the first ends, as the driver often
+  /// places them.
   private static List<Slab> neighbours(CudaContext context, List<Slab> allocated) {
     Map<Long, Slab> known = new HashMap<>();
-    // Memory that other tests have freed may lie elsewhere, and serves first.
+    // Memory that other tests have freed is reused first, and need not be adjacent.
     for (int i = 0; i < 32; i++) {
       Slab slab = DeviceSlab.allocate(context, LARGE);
       allocated.add(slab);
@@ -281,7 +282,7 @@ class ReplicasStubTest {
     closeAll(loaded);
   }
 
-  /// A load's moves within its slabs wait for no other work of the device.
+  /// The copies that a load makes within its slabs wait for no other work of the device.
   @Test
   void extentsMoveToTheirAlignmentBesideOtherWork() {
     CudaContext context = CudaContext.of(new Device.Cuda(1));

@@ -62,7 +62,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// More readers and writers than the session has staging buffers for.
+/// More readers and writers than the session has pairs of staging buffers.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -73,7 +73,6 @@ class StagingWaitsStubTest {
   private static final int LENGTH = READS * BLOCK;
   private static final Device.Cuda DEVICE = new Device.Cuda(0);
 
-  /// Those that need buffers.
   private enum User {
     LOAD,
     SAVE
@@ -109,7 +108,8 @@ class StagingWaitsStubTest {
     }
   }
 
-  /// For a moment only: those who wait have no way of saying so.
+  /// Waits until `count` threads wait for buffers. The method polls, because waiting threads
+  /// signal nothing.
   private void awaitWaiting(int count) {
     Latches.awaitThat(() -> pool.waiting() >= count);
   }
@@ -122,7 +122,7 @@ class StagingWaitsStubTest {
         .withThreads(threads);
   }
 
-  /// Loads the file, one block a read, and compares it.
+  /// Loads the file with one read for each block, and compares the bytes.
   private TransferReport load(TransferOptions options) {
     ReadPlan plan =
         Planner.plan(List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1)), options.limits());
@@ -173,7 +173,8 @@ class StagingWaitsStubTest {
     });
   }
 
-  /// How many threads of a user wait while it has no buffers: a load's readers start when it has some.
+  /// Returns how many threads of a user wait while it has no buffers. A load starts its readers
+  /// only after it has its first pair.
   private static int waitingOf(User user) {
     return user == User.LOAD ? 1 : 8;
   }
@@ -202,7 +203,7 @@ class StagingWaitsStubTest {
     assertThat(pool.waiting()).isZero();
   }
 
-  /// A load allocates memory when its turn has come, and not before.
+  /// A load allocates memory only after it got its first pair of buffers.
   @Test
   void aLoadThatWaitsForItsTurnHasTakenNoMemory() throws Exception {
     takePairs(PAIRS);
@@ -230,7 +231,7 @@ class StagingWaitsStubTest {
     assertThat(pool.waiting()).isZero();
   }
 
-  /// Also the wait of a caller that has no cancellation to give.
+  /// The caller has no cancellation, so an interrupt is the only end of its wait.
   @Test
   void waitingForABufferCanBeInterrupted() {
     takePairs(PAIRS);
@@ -282,14 +283,15 @@ class StagingWaitsStubTest {
     assertThat(pool.waiting()).isZero();
   }
 
-  /// The first has every pair, and goes on only when the second is done.
+  /// The first load has every pair of buffers, and its reads continue only after the second user
+  /// is done.
   @ParameterizedTest
   @EnumSource
   void aLoadThatHasAllBuffersGivesSomeToAnother(User second) throws Exception {
     CountDownLatch firstHasAll = new CountDownLatch(PAIRS);
     CountDownLatch secondWaits = new CountDownLatch(1);
     CountDownLatch secondIsDone = new CountDownLatch(1);
-    // Which readers take over from the thread that loads.
+    // Marks the readers of the first load, which inherit its thread's class loader.
     ClassLoader first = new ClassLoader() {};
     calls.from(
         Function.PREAD,
@@ -332,7 +334,7 @@ class StagingWaitsStubTest {
     assertThat(pool.waiting()).isZero();
   }
 
-  /// Five users of eight threads each, some of whom change their minds.
+  /// Five users of eight threads each; some of them cancel.
   @Test
   void manyAtOnceWithCancellationsAreEachWholeOrCancelled() throws Exception {
     int each = 40;

@@ -45,8 +45,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The rules that every transport keeps: all bytes are exact, wherever they are and however they
-/// are cut; a report says who carried them; and nothing is left behind.
+/// The rules for all transports: all bytes are exact, on every device and for every division into
+/// extents; the report names the transports; and no resource is left.
 @ExtendWith(NoLeaks.class)
 public abstract class TransportContract {
   static final int LENGTH = 3_000_001;
@@ -56,17 +56,17 @@ public abstract class TransportContract {
   Path first;
   private Path second;
 
-  /// Where the bytes go; a GPU by default.
+  /// The device that receives the bytes; a GPU by default.
   protected Device device() {
     return new Device.Cuda(0);
   }
 
-  /// The transport asked for, or null to have it chosen by evidence.
+  /// The transport that the load must use; null lets the transfer engine choose.
   protected @Nullable Transport transport() {
     return null;
   }
 
-  /// The names under which the report may count what this transport carries.
+  /// The transports that the report may name for this load.
   protected Set<Transport> carriers() {
     Transport only = transport();
     return only == null ? Set.of(Transport.GDS, Transport.STAGED) : Set.of(only);
@@ -127,7 +127,8 @@ public abstract class TransportContract {
     if (policy == CachePolicy.BUFFERED) {
       assertThat(next.directBytes()).isZero();
     } else if (cold && hasDirectReads()) {
-      // Not all: cuFile may read through the cache by itself, and so ahead of the next look.
+      // Not all bytes need to be direct: cuFile may read through the page cache, and readahead may
+      // make later bytes hot.
       assertThat(next.directBytes()).isPositive();
     }
     if (policy == CachePolicy.DIRECT && hasDirectReads()) {
@@ -186,7 +187,7 @@ public abstract class TransportContract {
   void onePathServesLoadAfterLoad() {
     for (int i = 0; i < 5; i++) {
       loadAndCompare(List.of(wanted(first, i * 100_000L, 400_000, 8)), options().withThreads(3));
-      // Larger requests than before need larger buffers.
+      // Requests that grow from load to load need larger buffers.
       loadAndCompare(
           List.of(wanted(second, 0, LENGTH, 8)),
           options().withLimits(PlanLimits.DEFAULT.withRequestBytes((128L << 10) << i)));
@@ -228,7 +229,7 @@ public abstract class TransportContract {
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
   }
 
-  /// Tensors that overlap, lie beside one another, and are loaded in part.
+  /// Checksums of tensors that overlap or are adjacent, and that a load reads only in part.
   private List<KnownChecksums.Known> knownSums() {
     List<KnownChecksums.Known> known = new ArrayList<>();
     Random random = new Random(5);
@@ -261,7 +262,7 @@ public abstract class TransportContract {
           .hasMessageContaining("brings bytes past it");
       return;
     }
-    // Chosen by evidence, nothing goes past the CPU.
+    // Without a given transport, no checksummed read goes past the CPU.
     KnownChecksums all = new KnownChecksums(known);
     TransferReport report = loadAndCompare(whole, options.withChecksums(all));
     assertThat(report.bytesByTransport()).doesNotContainKeys(Transport.GDS, Transport.COMPAT);
