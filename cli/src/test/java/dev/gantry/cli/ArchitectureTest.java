@@ -53,10 +53,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
-/// The arrows of the house: models → loader-djl → formats → loader-core, loader-spark → loader-djl, langchain4j →
-/// models, natives in their room, the planner pure.
+/// Checks which modules and packages may depend on which: models → loader-djl → formats →
+/// loader-core, loader-spark → loader-djl, and langchain4j → models. Only a few packages use
+/// native libraries, and the planner is pure.
 ///
-/// It stands in cli because only from here all modules are on the class path.
+/// The test lies in cli, because only cli has nearly all modules on its class path;
+/// [#besideTheCommandLine] names the others.
 class ArchitectureTest {
   private static final String NATIVES = "dev.gantry.core.internal.natives..";
   private static final String SESSION = "dev.gantry.core.internal.session";
@@ -72,10 +74,11 @@ class ArchitectureTest {
 
   private static final String EXAMPLES = "dev.gantry.formats.internal.examples";
 
-  /// A package holds no more files than a reader takes in at a glance.
+  /// The most files of an internal package. A reader can take in this many at a glance.
   private static final int MAX_FILES_OF_A_ROOM = 22;
 
-  /// Types that users write lie in one package, so that users need not search for them.
+  /// The most files of a public package. The types that users write lie in one package, so that
+  /// users need not search for them.
   private static final int MAX_FILES_OF_THE_FACE = 29;
 
   private static final JavaClasses HOUSE =
@@ -86,15 +89,15 @@ class ArchitectureTest {
               Stream.concat(Locations.ofPackage("dev.gantry").stream(), besideTheCommandLine())
                   .collect(Collectors.toSet()));
 
-  /// The classes without the benchmarks: these also call peers, the driver and the natives
-  /// themselves, to measure what lies below the library's rooms.
+  /// The classes without the benchmarks. Benchmarks also call other libraries, the driver and the
+  /// natives directly, to measure what lies below this library.
   private static final JavaClasses PRODUCT =
       HOUSE.that(
           DescribedPredicate.describe(
               "of the product", type -> !Module.BENCHMARKS.mayHold(type.getName())));
 
-  /// The classes are found by their folders: the command line must build without Spark and
-  /// LangChain4j, so it depends on none of them.
+  /// Returns the class folders of the modules that use Spark or LangChain4j. The command line
+  /// must build without these modules, so they are not on its class path.
   private static Stream<Location> besideTheCommandLine() {
     return Stream.of(
             Path.of("..", "loader-spark"),
@@ -133,7 +136,8 @@ class ArchitectureTest {
     }
   }
 
-  /// A rule about classes that were not imported holds always; so all sources must have been.
+  /// A rule holds for all classes that were not imported. Therefore the classes of all sources
+  /// must have been imported.
   @ParameterizedTest
   @EnumSource
   void everySourceOfTheModuleIsUnderTheRules(Module module) throws IOException {
@@ -159,8 +163,9 @@ class ArchitectureTest {
                     name.contains(".internal") ? MAX_FILES_OF_A_ROOM : MAX_FILES_OF_THE_FACE));
   }
 
-  /// The rooms of loader-core and formats serve the modules above, too; these only their own. The
-  /// command line prints what three of them find.
+  /// The packages that only their own module may use; other internal packages of loader-core and
+  /// formats also serve the modules above. The rule leaves out the three packages of loader-djl
+  /// whose results the command line prints.
   static Stream<Arguments> privatePackages() {
     return Stream.of(Arguments.of(Module.CORE, NATIVES), Arguments.of(Module.DJL, OF_DJL));
   }
@@ -177,8 +182,8 @@ class ArchitectureTest {
         PRODUCT);
   }
 
-  /// A libtorch that a library brings is in its users' programs, whatever device they have: DJL takes one
-  /// for the CPU on a GPU host, too.
+  /// If a library brought a libtorch, all its users' programs would have this libtorch, whatever
+  /// device they use: on a GPU host, DJL would take a libtorch for the CPU.
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -231,7 +236,8 @@ class ArchitectureTest {
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("dev.gantry.cli..", "dev.gantry.samples.."),
-        // The command line has it on the class path; the code finds it as a program's does.
+        // The command line has loader-s3 on its class path. Its code finds the store as a user's
+        // program does, without naming loader-s3's types.
         noClasses()
             .that(resideOutsideOfPackages("dev.gantry.s3..", "dev.gantry.benchmarks.."))
             .should()
@@ -310,16 +316,17 @@ class ArchitectureTest {
     check(rule);
   }
 
-  /// Libraries that only few packages use, so that the others could do with something else.
+  /// Libraries that only few packages use, so that each library could be replaced without a
+  /// change to other packages.
   static Stream<Arguments> guarded() {
     return Stream.of(
-        // Foreign functions are bound in three places.
+        // Three packages bind foreign functions.
         Arguments.of("java.lang.foreign.Linker", List.of(NATIVES, TORCH, IMAGES)),
         Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH, IMAGES)),
         Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH, GUARD, IMAGES)),
         Arguments.of("jcuda..", List.of(NATIVES)),
-        // Messages and compression are the business of those who read and write records and
-        // archives.
+        // Only the packages that read and write records and archives use protobuf messages and
+        // compression.
         Arguments.of("com.google.protobuf..", List.of(TFRECORD)),
         Arguments.of("org.apache.commons.compress..", List.of(TFRECORD, SOURCE)),
         Arguments.of(
@@ -335,7 +342,8 @@ class ArchitectureTest {
     check(
         noClasses().that().resideOutsideOfPackages(packages).should().dependOnClassesThat(them),
         PRODUCT);
-    // Else it may only be misspelled.
+    // If no class of the packages used the library, its name might be misspelled, and the rule
+    // would check nothing.
     assertThat(HOUSE)
         .anyMatch(type ->
             resideInAnyPackage(packages).test(type)
@@ -343,7 +351,7 @@ class ArchitectureTest {
                     .anyMatch(dependency -> them.test(dependency.getTargetClass())));
   }
 
-  /// The packages of formats, and which of the others each may know.
+  /// The packages of formats, each with the other packages that it may depend on.
   static Stream<Arguments> formats() {
     String root = "dev.gantry.formats";
     String spi = root + ".spi";
@@ -415,8 +423,8 @@ class ArchitectureTest {
                     .and(resideOutsideOfPackages(allowed.toArray(String[]::new)))));
   }
 
-  /// Code that the three share lies below them: files, JSON, safetensors as a container of
-  /// tensors, and the seams.
+  /// The code that weights, samples and checkpoints share lies in packages below them: files,
+  /// JSON, safetensors as a container of tensors, and the interfaces for service providers.
   @Test
   void weightsSamplesAndCheckpointsDoNotKnowEachOther() {
     String root = "dev.gantry.formats.";
@@ -467,7 +475,7 @@ class ArchitectureTest {
     assertThat(there).isEqualTo(ruled);
   }
 
-  /// Formats leave to others where bytes go and by which transport.
+  /// Formats do not decide where bytes go, or by which transport.
   @Test
   void formatsKnowNoGpu() {
     check(
@@ -509,8 +517,10 @@ class ArchitectureTest {
             .resideInAPackage(SESSION));
   }
 
-  /// The wall clock may be set while a program runs. Files have its time, chat templates tell a model the date, servers
-  /// name one until which to wait, and Azure wants it signed; all else measures by `System.nanoTime`.
+  /// The wall clock may be set while a program runs, so durations are measured by
+  /// `System.nanoTime`. Four classes need the date: `CacheFolder` sets the times of files,
+  /// `ChatTemplate` tells a model the date, `RemoteFault` waits until a date that a server names,
+  /// and `AzureService` signs the date.
   @Test
   void librariesDoNotAskTheWallClock() {
     DescribedPredicate<JavaClass> files =
@@ -539,8 +549,8 @@ class ArchitectureTest {
             .callMethod(System.class, "currentTimeMillis"));
   }
 
-  /// All that is written goes by one protocol, which survives a crash. It calls the file calls of
-  /// the natives room.
+  /// All files are written by one protocol, which survives a crash. The package `commit`
+  /// implements it, with the file calls of the package `natives`.
   @Test
   void filesAreWrittenInOnePlace() {
     check(
@@ -565,8 +575,8 @@ class ArchitectureTest {
             .dependOnClassesThat(type(FileOutputStream.class).or(type(RandomAccessFile.class))));
   }
 
-  /// Who opens something hands over a session, by whose stores and pools all of it is read. The process's shared one is
-  /// for public conveniences.
+  /// Internal code reads through the session that its caller hands over, with that session's
+  /// stores and pools. Only public convenience methods use the process's shared session.
   @Test
   void nothingInternalAsksForTheSharedSession() {
     check(
@@ -583,7 +593,8 @@ class ArchitectureTest {
             .callMethod(Session.class, "shared"));
   }
 
-  /// A reader who copies a sample must need nothing that may change without notice.
+  /// A user who copies a sample must not depend on internal types, which may change without
+  /// notice.
   @Test
   void samplesNeedOnlyThePublicApi() {
     check(
@@ -594,7 +605,7 @@ class ArchitectureTest {
             .resideInAPackage("dev.gantry..internal.."));
   }
 
-  /// Spark is where it is used, and users of `loader-spark` meet few types.
+  /// Only loader-spark and the samples depend on Spark, and loader-spark has one public type.
   @Test
   void sparkIsBehindItsModule() {
     check(
@@ -613,7 +624,7 @@ class ArchitectureTest {
         .containsExactly("BatchInference");
   }
 
-  /// Native calls block, and would pin the carrier of a virtual thread.
+  /// Native calls block, and would pin the carrier thread of a virtual thread.
   @Test
   void threadsArePlatformThreads() {
     check(
@@ -646,8 +657,8 @@ class ArchitectureTest {
             .resideInAnyPackage("java.lang.foreign..", "java.util.concurrent.."));
   }
 
-  /// A rule about no class at all is broken, too; that no class was overlooked is the first test's
-  /// business.
+  /// ArchUnit also reports a rule that applies to no class. The first test ensures that no class
+  /// was overlooked.
   private static void check(ArchRule rule) {
     check(rule, HOUSE);
   }
