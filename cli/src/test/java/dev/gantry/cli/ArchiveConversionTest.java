@@ -31,7 +31,7 @@ class ArchiveConversionTest {
 
   /// Writes an archive.
   ///
-  /// @param members names and data in turn
+  /// @param members the names and data of the members, alternating
   private Path archive(String name, Object... members) throws IOException {
     Path file = temporary.resolve(name);
     try (OutputStream out = Files.newOutputStream(file);
@@ -70,7 +70,7 @@ class ArchiveConversionTest {
 
   @Test
   void picturesAreDecodedAndNumbersKept() throws IOException {
-    // The pictures of a folder become the same.
+    // A folder of the same pictures must give the same images.
     Path folder = temporary.resolve("photos");
     Files.createDirectories(folder.resolve("all"));
     Files.write(folder.resolve("all").resolve("a.png"), picture("rgb.png"));

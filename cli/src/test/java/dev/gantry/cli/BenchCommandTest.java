@@ -30,7 +30,8 @@ import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 import org.xml.sax.InputSource;
 
-/// The bench on files of a megabyte. No figure is compared with another machine's.
+/// Runs `bench` on files of a megabyte. No figure is compared with an expected one, because
+/// figures depend on the machine.
 class BenchCommandTest {
   @TempDir private Path temporary;
 
@@ -137,7 +138,7 @@ class BenchCommandTest {
         .isSubsetOf("requestBytes", "threads");
   }
 
-  /// Each load is cold as often as hot, or it is said why not.
+  /// Requires that half of the loads are cold, or that the result says why none is.
   private static void checkCold(List<Map<?, ?>> loads, List<?> absences) {
     long cold = loads.stream().filter(point -> "cold".equals(point.get("heat"))).count();
     if (cold == 0) {
@@ -159,7 +160,7 @@ class BenchCommandTest {
       assertThat(rows.get(i).getElementsByTagName("td").item(4).getTextContent())
           .isEqualTo(Spread.rate(((Number) point.get("median")).doubleValue()));
     }
-    // The flight recorder saw the load's reads.
+    // The page shows the threads' reads, which the flight recorder has recorded.
     assertThat(html).contains("What each thread did", "thread ");
     assertThat(elements(page, "canvas")).hasSizeGreaterThanOrEqualTo(7);
   }
@@ -180,7 +181,7 @@ class BenchCommandTest {
             temporary);
 
     assertThat(run.exitCode()).as(run.err()).isZero();
-    // A faster machine comes further, but not through all of them.
+    // A faster machine begins more of the parts, but not all of them.
     assertThat(absences(run.json()))
         .anyMatch(absence -> absence.contains(": the budget of 1 s was used up"));
   }
@@ -203,7 +204,7 @@ class BenchCommandTest {
             Stream.concat(arguments.stream(), Stream.of("--folder", temporary.toString())));
     try (BufferedReader err = process.errorReader()) {
       assertThat(err.lines().anyMatch(line -> line.contains("part 4 of"))).isTrue();
-      // Unlike the process's own call, this leaves its output open.
+      // ProcessHandle.destroy leaves the process's output open; Process.destroy would close it.
       process.toHandle().destroy();
       String table = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
 
@@ -230,7 +231,7 @@ class BenchCommandTest {
     assertThat(Files.readAllBytes(file)).isEqualTo(before);
     assertThat(entries(temporary)).containsExactly("mine.safetensors");
     assertThat(run.out()).contains("mine.safetensors, 1 MiB in 3 tensors");
-    // On BF16 DJL's own reader would end the JVM.
+    // DJL's own reader would end the JVM on BF16.
     assertThat(((List<?>) ((Map<?, ?>) run.json()).get("absences")))
         .anyMatch(absence ->
             ((Map<?, ?>) absence).get("reason").equals("it does not know all of the types"));

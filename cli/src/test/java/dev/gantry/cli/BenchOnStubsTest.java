@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The bench of a GPU, on stub libraries: what it measures there, not how fast that is.
+/// Runs `bench` with stub libraries in place of a GPU. The test checks which transports are
+/// measured, not how fast they are.
 @Tag("beside")
 class BenchOnStubsTest {
   @TempDir private Path folder;

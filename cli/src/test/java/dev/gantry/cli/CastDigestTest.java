@@ -36,16 +36,16 @@ class CastDigestTest {
   @TempDir private Path temporary;
   private Path file;
 
-  /// Values with ties, subnormals, infinities and values that overflow an F16; no NaN, whose bits no cast
-  /// promises.
+  /// Returns values with ties, subnormals, infinities and values that overflow an F16. There is
+  /// no NaN, because no cast promises a NaN's bits.
   private static float value(int i) {
     int bits = i * 0x9e3779b1;
     float any = Float.intBitsToFloat((i & 1) == 0 ? bits & 0xffff8000 : bits);
     return Float.isNaN(any) ? i : any;
   }
 
-  /// Just above the middle between two F32, which lie about the middle between two BF16: two roundings
-  /// differ from one.
+  /// Returns a value just above that of [#value], which may lie in the middle between two BF16.
+  /// Rounding first to F32 and then to BF16 gives another result than rounding once.
   private static double wide(int i) {
     return value(i) * (1 + 0x1p-40);
   }
@@ -73,7 +73,7 @@ class CastDigestTest {
     return bytes.array();
   }
 
-  /// Rounds to the nearest, ties to even.
+  /// Rounds to the nearest BF16, ties to even.
   private static short bfloat16(float value) {
     int bits = Float.floatToRawIntBits(value);
     return (short) ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16);
@@ -153,8 +153,8 @@ class CastDigestTest {
     assertThat(TestSamples.run("digest", "--as", "F32", file).out()).contains("  flags\n");
   }
 
-  /// The digest is that of the values which a load with the type gives: of a model in 8 bits, those that
-  /// its scales give, without the scales.
+  /// The digest covers the values that a load with a cast gives. The values of a model in 8 bits
+  /// are its codes multiplied by their scales, and the scales have no digest of their own.
   @Test
   void quantisedTensorsHaveTheirTrueValuesUnderTheirNames() {
     byte[] codes = TestFiles.bytes(3, 64 * 256);

@@ -35,7 +35,8 @@ import org.junit.jupiter.api.io.TempDir;
 class CheckpointsCommandTest {
   @TempDir private Path run;
 
-  /// Saves steps whose losses fall; values are those of the step.
+  /// Saves a checkpoint for each step. The loss falls with the step, and the tensors' values
+  /// depend on the step.
   static void save(Path folder, long... steps) {
     try (GantrySession session = GantrySession.open();
         CheckpointStore store = CheckpointStore.open(session, folder, Retention.ALL, 1 << 20)) {
@@ -133,7 +134,7 @@ class CheckpointsCommandTest {
     assertThat(TestSamples.run("checkpoints", "verify", run).out().lines())
         .hasSize(3)
         .allMatch(line -> line.matches("gantry-step-[123]: whole, 4 files, [0-9,]+ bytes"));
-    // A tensor's value, a header, and a file's end.
+    // The damage is in a tensor's value, in a header, and at a file's end.
     flip(step(1).resolve("model.safetensors"), 1);
     flip(step(2).resolve("model.safetensors"), 4100);
     try (RandomAccessFile file =
@@ -170,7 +171,7 @@ class CheckpointsCommandTest {
     Files.createDirectory(step(9));
     Path mine = Files.writeString(step(1).resolve("notes.txt"), "mine");
     Path other = Files.createDirectory(run.resolve("other"));
-    // This is damaged: it neither counts nor goes.
+    // A damaged checkpoint does not count for the rules, and is not removed.
     Files.delete(step(5).resolve("model.safetensors"));
     String[] rules = {"--keep-last", "1", "--keep-every", "3"};
     CommandLineRun dry =
@@ -256,7 +257,7 @@ class CheckpointsCommandTest {
     assertThat(diff(1, "--max-difference", step(1), step(2)).toString())
         .contains("by=checksum, maxDifference=1.0");
     assertThat(diff(0, step(1), step(1)).get("same")).hasToString("3");
-    // A whole file has no recorded checksums: its bytes are read.
+    // A copy outside its checkpoint has no recorded checksums, so its bytes are read.
     Path copy = run.resolve("copy.safetensors");
     Files.copy(step(1).resolve("model.safetensors"), copy);
     assertThat(diff(0, copy, step(1)).get("same")).hasToString("2");

@@ -6,7 +6,8 @@ import java.io.IOException;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// A command line in a JVM of its own, so that it can be ended by a signal, or write to a device.
+/// Runs a command line in a JVM of its own, so that a test can end it by a signal, or let it
+/// write to a device.
 final class ChildCommand {
   private ChildCommand() {}
 

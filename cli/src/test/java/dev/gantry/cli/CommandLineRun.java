@@ -6,7 +6,7 @@ import java.io.StringWriter;
 import java.util.List;
 import java.util.Properties;
 
-/// One command line, run in this JVM, and what came of it.
+/// The result of one command line, which was run in this JVM.
 public record CommandLineRun(int exitCode, String out, String err) {
   public static CommandLineRun of(Object... arguments) {
     StringWriter out = new StringWriter();
@@ -20,12 +20,12 @@ public record CommandLineRun(int exitCode, String out, String err) {
               List.of(arguments).stream().map(Object::toString).toArray(String[]::new));
       return new CommandLineRun(exitCode, out.toString(), err.toString());
     } finally {
-      // A command's options hold for its process.
+      // Some options set system properties, which would stay set in this JVM.
       System.setProperties(before);
     }
   }
 
-  /// Standard output as JSON.
+  /// Parses standard output as JSON.
   public Object json() {
     return JsonTree.parse(out);
   }

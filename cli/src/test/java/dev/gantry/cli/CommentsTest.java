@@ -13,14 +13,14 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/// Comments of all modules name the noun that they speak of: sentences that begin with a preposition or a relative clause
-/// left readers to find it.
+/// Checks that no sentence in the comments of all modules begins with a preposition or a relative
+/// clause. Readers had to guess the noun of such sentences.
 class CommentsTest {
   private static final Path ROOT = Path.of("..");
 
   private static final Pattern COMMENT = Pattern.compile("\\s*///?(?: (.*))?");
 
-  /// A line that does not continue the sentence before.
+  /// Matches a line that begins a new paragraph.
   private static final Pattern NEW_PARAGRAPH = Pattern.compile("|@.*|[-*|].*|\\d+\\. .*|```.*");
 
   private static final Pattern RIDDLE =
@@ -52,7 +52,7 @@ class CommentsTest {
     }
   }
 
-  /// The text of each paragraph of comments in one line.
+  /// Returns the text of each paragraph of comments as one line.
   private static List<String> paragraphs(List<String> lines) {
     List<String> all = new ArrayList<>();
     StringBuilder paragraph = new StringBuilder();

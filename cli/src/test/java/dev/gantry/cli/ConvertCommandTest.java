@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ConvertCommandTest {
   @TempDir private Path temporary;
 
-  /// Three shards with an index, 7 tensors.
+  /// The folder of three safetensors files with an index, which hold 7 tensors.
   private Path model;
 
   @BeforeEach
@@ -53,7 +53,7 @@ class ConvertCommandTest {
     return CommandLineRun.of(Stream.concat(Stream.of("convert"), Stream.of(arguments)).toArray());
   }
 
-  /// Nothing is written, and one line says why.
+  /// Requires that a command writes no file and prints one line that says why.
   private void assertRefused(int exitCode, Path out, Object... arguments) throws IOException {
     List<String> before = names(temporary);
     List<String> beforeIn = names(model);
@@ -93,7 +93,7 @@ class ConvertCommandTest {
         .isNotEmpty();
   }
 
-  /// Each file that the command writes while it is ended is removed, or complete.
+  /// A command that a signal ends removes the files that are not complete.
   @ParameterizedTest
   @ValueSource(strings = {"one.safetensors", "folder"})
   void aCommandThatIsEndedLeavesNothing(String name) throws Exception {
@@ -113,7 +113,7 @@ class ConvertCommandTest {
       parent.register(watch, StandardWatchEventKinds.ENTRY_CREATE);
       Process process = ChildCommand.start(Stream.of("convert", large.toString(), out.toString()));
       try {
-        // The temporary file, or the folder that it is to be in.
+        // The first new entry is the temporary file, or the folder that will hold it.
         WatchKey _ = watch.take();
         process.toHandle().destroy();
         assertThat(process.waitFor()).isEqualTo(143);
@@ -130,7 +130,7 @@ class ConvertCommandTest {
     }
   }
 
-  /// 5 GB is more than there is.
+  /// A file has up to 5 GB by default, which is more than the checkpoint has.
   @Test
   void byDefaultASmallCheckpointIsOneShard() throws IOException {
     Path folder = temporary.resolve("out");
@@ -167,7 +167,7 @@ class ConvertCommandTest {
     assertRefused(64, shard, model, shard);
     assertRefused(64, shard, model.resolve("model.safetensors.index.json"), shard);
     assertRefused(64, model, model, model);
-    // All files of a folder without an index are the checkpoint.
+    // In a folder without an index, all files belong to the checkpoint.
     Files.delete(model.resolve("model.safetensors.index.json"));
     assertRefused(64, model, model, model.resolve("beside.safetensors"));
     Path single = temporary.resolve("single.safetensors");
@@ -187,7 +187,7 @@ class ConvertCommandTest {
     assertThat(names(folder)).isEqualTo(before);
   }
 
-  /// Later commands could not tell what the folder is.
+  /// Later commands could not tell the format of a folder that has both.
   @Test
   void weightsAndShardsAreNotMixedUp() throws IOException {
     Path records =
@@ -223,7 +223,8 @@ class ConvertCommandTest {
     assertRefused(64, out, "--shard-bytes", 5, model, out);
   }
 
-  /// A folder of that name would pass for a file of PyTorch or llama.cpp.
+  /// A new folder with such a name could be mistaken for a file of PyTorch, NumPy or llama.cpp. A
+  /// folder that exists may have any name.
   @ParameterizedTest
   @ValueSource(strings = {"out.pt", "out.bin", "out.gguf", "out.npz"})
   void aNameOfAnotherKindOfWeightsIsExitCode64(String name) throws IOException {

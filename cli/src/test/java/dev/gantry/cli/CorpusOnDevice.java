@@ -4,10 +4,12 @@ package dev.gantry.cli;
 import java.nio.file.Path;
 import java.util.Map;
 
-/// Holds `gantry digest` to the conformance corpus on a device, on a GPU host from the bundle: `CorpusOnDevice
-/// FOLDER DEVICE`. Each valid file must give the reference's digests, each other one exit code 65 and one line.
+/// Compares `gantry digest` with the verdicts of the conformance corpus on a device. The bundle
+/// for GPU hosts runs this program: `CorpusOnDevice FOLDER DEVICE`. Each valid file must give the
+/// reference's digests. Each invalid file must give exit code 65 and one line.
 public final class CorpusOnDevice {
-  /// The format forbids it, and the reference keeps the last one without a word.
+  /// A file with two tensors of one name, which the format forbids. The reference keeps the last
+  /// tensor without an error, but Gantry refuses the file.
   private static final String REJECTED_ON_PURPOSE = "duplicate-tensor-name.safetensors";
 
   private CorpusOnDevice() {}

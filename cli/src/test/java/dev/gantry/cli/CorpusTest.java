@@ -17,12 +17,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The command line over files on which safetensors' own reader has judged.
+/// Runs commands on files for which safetensors' own reader gave the verdicts.
 class CorpusTest {
   private static final Path CORPUS =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "safetensors");
 
-  /// Came from another writer, after the verdicts.
+  /// A file of another writer, which was added after the verdicts were made, and has none.
   private static final String WRITTEN_BY_DJL = "written-by-djl.safetensors";
 
   private static final Map<?, ?> VERDICTS = JsonTree.verdicts(CORPUS);
@@ -103,7 +103,7 @@ class CorpusTest {
       assertThat(tensor.get("dtype")).isEqualTo(reference.get("dtype"));
       assertThat(tensor.get("shape")).isEqualTo(reference.get("shape"));
       assertThat(Path.of((String) tensor.get("file"))).isEqualTo(CORPUS.resolve(file));
-      // The offset counts from the file's start: there lie the bytes of the digest.
+      // The offset counts from the file's start, so that it names the bytes of the digest.
       assertThat(sha256(bytes, (Integer) tensor.get("offset"), (Integer) tensor.get("length")))
           .isEqualTo(reference.get("sha256"));
     }

@@ -23,7 +23,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A machine with a GPU, which a stub library stands in for, where DJL has a libtorch for the CPU.
+/// Tests a machine that has a GPU, while DJL has a libtorch for the CPU. A stub library stands in
+/// for the GPU.
 class CpuLibtorchTest {
   @TempDir private Path folder;
   private Path file;
@@ -38,7 +39,7 @@ class CpuLibtorchTest {
     return StubbedJvm.run(main, Map.of("GANTRY_STUB_CUDA_DEVICES", "1"), arguments);
   }
 
-  /// Loads in each way that puts arrays on the GPU, and as plain memory.
+  /// Tries each call that puts arrays on the GPU, and a load to plain device memory.
   public static final class Loads {
     private Loads() {}
 

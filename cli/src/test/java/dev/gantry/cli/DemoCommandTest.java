@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The tour, on 16 MB.
+/// Runs `demo` on weights of 16 MB.
 @Tag("beside")
 class DemoCommandTest {
   @TempDir private Path temporary;
@@ -24,7 +24,8 @@ class DemoCommandTest {
     assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// Without `--keep` nothing stays: `.ci/run` runs the demo so.
+  /// The test keeps the demo's folder and examines it. `.ci/run` runs the demo without `--keep`,
+  /// and requires that nothing is left.
   @Test
   void theTourChecksAndComparesAndKeepsACheckpoint() throws IOException {
     CommandLineRun run =
@@ -52,7 +53,8 @@ class DemoCommandTest {
     }
   }
 
-  /// As on a full disk: the folder goes nevertheless.
+  /// The disk has too little space for the weights. The command must remove its folder
+  /// nevertheless.
   @Test
   void noRoomIsExitCode74() throws IOException {
     CommandLineRun run =

@@ -19,8 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Code in the papers is in sources that are compiled and run, and links in the papers lead to
-/// files.
+/// Checks that the code in the documentation comes from sources that are compiled and run, and
+/// that links in the documentation lead to files.
 class DocumentationTest {
   private static final Path ROOT = Path.of("..");
   private static final Path SAMPLES = ROOT.resolve("samples");
@@ -92,7 +92,7 @@ class DocumentationTest {
         .hasSizeGreaterThanOrEqualTo(3);
   }
 
-  /// Names in backquotes: a type, or a type and its method.
+  /// A name in backquotes is a type, or a type and one of its methods.
   @Test
   void architectureNamesWhatTheCodeHas() throws IOException {
     Map<String, String> sources = sources();
@@ -110,7 +110,7 @@ class DocumentationTest {
     return source != null && (member == null || source.contains(" " + member + "("));
   }
 
-  /// Each type's source by its name.
+  /// Returns the text of each source file, by the name of its type.
   private static Map<String, String> sources() throws IOException {
     Map<String, String> sources = new HashMap<>();
     try (Stream<Path> files = Files.walk(ROOT)) {
@@ -126,7 +126,7 @@ class DocumentationTest {
     return file.toString().endsWith(".java") && file.toString().contains("/src/");
   }
 
-  /// Our build runs it in a project of its own.
+  /// The build of this project also builds that POM, as a project of its own.
   @Test
   void gettingStartedShowsThePomThatOurBuildBuilds() throws IOException {
     assertThat(Files.readString(ROOT.resolve("docs").resolve("getting-started.md")))

@@ -30,7 +30,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Exit codes, and what is printed where.
+/// Tests the commands' exit codes, and what they print on standard output and standard error.
 class GantryCommandTest {
   @TempDir private Path temporary;
 
@@ -128,12 +128,12 @@ class GantryCommandTest {
   @ParameterizedTest
   @ValueSource(strings = {"digest", "inspect", "load", "doctor", "index"})
   void aFileThatCannotBeOpenedIsExitCode74(String command) {
-    // ENAMETOOLONG.
+    // A name of 300 characters is too long for the file system: ENAMETOOLONG.
     Path file = temporary.resolve("x".repeat(300));
     assertOneLine(CommandLineRun.of(command, file), 74);
   }
 
-  /// A disk that is full.
+  /// Fails as a write to a full disk does.
   private static final class FullWriter extends Writer {
     @Override
     public void write(char[] text, int offset, int length) throws IOException {

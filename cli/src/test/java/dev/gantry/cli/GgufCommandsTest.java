@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The commands on GGUF files.
+/// Runs commands on GGUF files.
 @ExtendWith(NoLeaks.class)
 class GgufCommandsTest {
   private static final Path CORPUS = Path.of("..", "formats", "src", "test", "resources", "corpus");
@@ -25,7 +25,7 @@ class GgufCommandsTest {
     return (Map<?, ?>) ((Map<?, ?>) of).get(member);
   }
 
-  /// The gguf package's verdicts on the tensors of a file.
+  /// Returns the verdicts of Python's gguf package on the tensors of a file.
   private static Map<?, ?> verdicts(Path file) {
     return map(map(JsonTree.verdicts(file.getParent()), file.getFileName().toString()), "tensors");
   }

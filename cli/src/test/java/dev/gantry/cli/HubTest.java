@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Commands on models and datasets of a hub on the loopback: what they say is what they say of the files.
+/// Runs commands on models and datasets of a hub on the loopback. Their results must equal those
+/// for the local files.
 @ExtendWith(NoLeaks.class)
 class HubTest {
   private static final HubServer SERVER = HubServer.ofProcess();

@@ -108,7 +108,7 @@ class IndexCommandTest {
     Map<?, ?> text = (Map<?, ?>) features.get("text");
     assertThat(text.get("length")).isEqualTo("varies");
     assertThat((String) text.get("absence")).startsWith("in record 1 ");
-    // Nor are the indexes indexed the next time.
+    // The indexes themselves are not indexed by a second run.
     assertThat(
             (List<?>) TestSamples.json(TestSamples.run("index", "--json", temporary)).get("files"))
         .hasSize(2);
@@ -159,7 +159,7 @@ class IndexCommandTest {
     assertThat(check(1, first).err())
         .startsWith("gantry: " + indexOf(first) + ": offset ")
         .contains("checksum-mismatch");
-    // It says so, and counts.
+    // `inspect` reports the damaged index, and counts the records nevertheless.
     Map<?, ?> document = TestSamples.json(TestSamples.run("inspect", "--json", first));
     assertThat(document.get("records")).isEqualTo(2);
     assertThat((String) ((Map<?, ?>) document.get("index")).get("reason"))

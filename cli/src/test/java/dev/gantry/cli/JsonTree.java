@@ -14,11 +14,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// JSON as maps, lists, strings, numbers, booleans and nulls.
+/// Parses JSON to maps, lists, strings, numbers, booleans and nulls.
 final class JsonTree {
   private JsonTree() {}
 
-  /// Exactly one document, in which no name comes twice.
+  /// Parses exactly one document, in which no object has two members of one name.
   static Object parse(String text) {
     try (JsonParser json =
         JsonFactory.builder()
@@ -36,7 +36,7 @@ final class JsonTree {
     }
   }
 
-  /// A corpus's verdicts on its files, by their names.
+  /// Reads a corpus's verdicts on its files, by the files' names.
   static Map<?, ?> verdicts(Path corpus) {
     try {
       return (Map<?, ?>) parse(Files.readString(corpus.resolve("expected.json")));

@@ -42,7 +42,7 @@ class MapCommandTest {
   public static final class Blocks {
     private Blocks() {}
 
-    /// Three layers, all numbers of which DJL makes.
+    /// Makes a block of three layers, in whose parameter names DJL chooses all numbers.
     public static Block transformer() {
       SequentialBlock block = new SequentialBlock().add(Linear.builder().setUnits(4).build());
       for (int layer = 0; layer < 3; layer++) {
@@ -127,7 +127,7 @@ class MapCommandTest {
     }
   }
 
-  /// The rules that these lines of Java make.
+  /// Compiles lines of Java, and returns the rules that they make.
   private ParameterNames compiled(List<String> lines) throws Exception {
     String source =
         "import dev.gantry.djl.ParameterNames; import dev.gantry.formats.TensorTransform;\n"

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The command line over files on which NumPy has judged.
+/// Runs commands on files for which NumPy gave the verdicts.
 class NumpyCorpusTest {
   private static final Path CORPUS =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "numpy");
@@ -31,7 +31,8 @@ class NumpyCorpusTest {
     return VERDICTS.keySet().stream().filter(file -> !isValid(file));
   }
 
-  /// The tensor of a `.npy` file, which holds one array without a name, has the name of the file.
+  /// Returns the expected tensors by name. A `.npy` file holds one array without a name, so its
+  /// tensor has the name of the file.
   private static Map<String, Object> expected(String file) {
     Map<?, ?> arrays = (Map<?, ?>) ((Map<?, ?>) VERDICTS.get(file)).get("arrays");
     Map<String, Object> tensors = new LinkedHashMap<>();

@@ -170,7 +170,8 @@ class ParquetConversionTest {
         .contains("ENOENT");
   }
 
-  /// Every damaged file becomes samples or one line: the reader's own exceptions do not pass.
+  /// Each damaged file becomes samples, or gives one line of error. Exceptions of the Parquet
+  /// library do not reach the user.
   @Test
   void damagedFilesAreReadOrRefused() throws IOException {
     long seed = System.nanoTime();

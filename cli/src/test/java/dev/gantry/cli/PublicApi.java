@@ -27,16 +27,16 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The public types of the four libraries, as compiled: what a user's program can name.
+/// The public types of the four libraries, as compiled: the types that a user's program can name.
 ///
-/// Signatures are written with simple names, one line a member.
+/// Each member's signature is one line, in which types have simple names.
 final class PublicApi {
   private static final List<String> LIBRARIES =
       List.of("dev.gantry.core", "dev.gantry.formats", "dev.gantry.djl", "dev.gantry.models");
 
   private static final String MODELS = "dev.gantry.models";
 
-  /// Generated from TensorFlow's message definitions.
+  /// The package of the classes that are generated from TensorFlow's message definitions.
   private static final String GENERATED = "dev.gantry.formats.tfrecord.proto";
 
   private final List<Class<?>> types;
@@ -87,7 +87,7 @@ final class PublicApi {
     return types.stream().filter(type -> type.getEnclosingClass() == null).count();
   }
 
-  /// One line a type, followed by one indented line a member.
+  /// Returns a line for each type, followed by an indented line for each of its members.
   List<String> lines() {
     List<String> lines = new ArrayList<>();
     for (Class<?> type : types) {
@@ -97,7 +97,7 @@ final class PublicApi {
     return lines;
   }
 
-  /// `Type: InternalType` for each internal type that a public signature names.
+  /// Returns `Type: InternalType` for each internal type that a public signature names.
   Set<String> leaks() {
     Set<String> leaks = new TreeSet<>();
     for (Class<?> type : types) {
@@ -171,8 +171,8 @@ final class PublicApi {
         : kind;
   }
 
-  /// The members that the type declares itself, without those that each record, enum or object
-  /// has.
+  /// Returns the members that the type declares itself, without those that each record, enum or
+  /// object has.
   private static Stream<Member> members(Class<?> type) {
     return Stream.<Member>concat(
             Stream.concat(
@@ -274,7 +274,7 @@ final class PublicApi {
         .collect(Collectors.joining(", ", "<", "> "));
   }
 
-  /// A type as in a source that imports all that it names.
+  /// Returns a type's name as a source writes it if it imports all types.
   private static String name(Type type) {
     return switch (type) {
       case Class<?> each when each.isArray() -> name(each.getComponentType()) + "[]";
@@ -295,7 +295,7 @@ final class PublicApi {
     };
   }
 
-  /// All that the type's header and its visible members name.
+  /// Returns all types that the type's header and its visible members name.
   private static Stream<Type> signatureTypes(Class<?> type) {
     List<Type> named = new ArrayList<>();
     if (type.getGenericSuperclass() != null) {
@@ -343,7 +343,7 @@ final class PublicApi {
       case WildcardType each ->
           Stream.concat(Arrays.stream(each.getUpperBounds()), Arrays.stream(each.getLowerBounds()))
               .flatMap(PublicApi::classesIn);
-      // Its bounds are looked at where it is declared.
+      // The bounds of a type variable are examined where the variable is declared.
       default -> Stream.empty();
     };
   }

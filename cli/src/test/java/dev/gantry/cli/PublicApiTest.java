@@ -12,22 +12,23 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/// The public API is a list in the repository: what it gains or loses is seen in a commit's diff.
+/// Compares the public API with a list in the repository, so that a commit's diff shows which
+/// types and members it adds and removes.
 ///
-/// `-Dgantry.api.write=true` writes the list anew.
+/// `-Dgantry.api.write=true` rewrites the list.
 class PublicApiTest {
   private static final Path LIST = Path.of("..", "docs", "public-api.txt");
 
-  /// More types are a decision about the library, not an oversight. These came after the 60 of the
-  /// second edition: `Memory`, for loads into memory that is there already and for writes from it;
-  /// `Metrics`, a session's counters, and `SessionMeters`, which bind them to Micrometer;
-  /// `CuFileConfig`, libcufile's settings; `RawFile`, for bytes of files into such memory and out
-  /// of it; `JointShards`, with which the processes of a cluster write one set;
-  /// `DataParallelListener`, with which a training on several GPUs is one on one GPU; `Placement`,
-  /// for loads onto several devices; `Checkpoints`, to read saved ones; `SaveMode`, in place of
-  /// two options that contradicted each other; `ImageDecoding`, the shape and type that pictures
-  /// get; `RestoreRequest`, the part of a checkpoint to restore; `WebDataset` and `MemberField`,
-  /// samples in tar archives and their fields.
+  /// More types must be a decision about the library, not an oversight. The following types came
+  /// after the 60 of the second edition: `Memory`, for loads into memory that is there already
+  /// and for writes from it; `Metrics`, a session's counters, and `SessionMeters`, which bind
+  /// them to Micrometer; `CuFileConfig`, libcufile's settings; `RawFile`, for bytes of files into
+  /// such memory and out of it; `JointShards`, with which the processes of a cluster write one
+  /// set; `DataParallelListener`, with which a training on several GPUs is one on one GPU;
+  /// `Placement`, for loads onto several devices; `Checkpoints`, to read saved ones; `SaveMode`,
+  /// in place of two options that contradicted each other; `ImageDecoding`, the shape and type
+  /// that pictures get; `RestoreRequest`, the part of a checkpoint to restore; `WebDataset` and
+  /// `MemberField`, samples in tar archives and their fields.
   private static final int MAX_TYPES_FOR_USERS = 74;
 
   /// Six types read a folder of the hub, name its tensors, and run its block. The others turn
@@ -87,7 +88,7 @@ class PublicApiTest {
     return lines;
   }
 
-  /// Lines of one list only, with the type above each member.
+  /// Returns the lines that only one of the lists has, each member with its type.
   private static List<String> difference(List<String> recorded, List<String> compiled) {
     Set<String> before = withTypes(recorded);
     Set<String> after = withTypes(compiled);

@@ -42,7 +42,7 @@ class RecordConversionTest {
         .bytes("image", new byte[] {(byte) number, 1, 2, 3});
   }
 
-  /// Three records of the same features.
+  /// Writes three records with the same features.
   private Path records(Compression compression) {
     return TestSamples.writeRecords(
         temporary.resolve("in.tfrecord"), compression, example(1), example(2), example(3));
@@ -195,7 +195,7 @@ class RecordConversionTest {
         temporary.resolve("out"));
   }
 
-  /// An earlier shard is on the disk by then.
+  /// The command fails after it has written a shard, and must remove that shard.
   @Test
   void aFailureLeavesAFolderAsItWas() throws IOException {
     Path out = Files.createDirectory(temporary.resolve("out"));
@@ -205,7 +205,8 @@ class RecordConversionTest {
     assertThat(TestSamples.names(out)).containsExactly("notes");
   }
 
-  /// The library warns of a writer that is closed before it has finished; here the command has said why.
+  /// The library logs a warning when a writer is closed before it has finished. A command must
+  /// not print this warning, because its own line says why.
   @Test
   void aFailureIsOneLineAndNoneOfTheLibrary() throws IOException {
     Path in = records(example(1), example(2), example(3).floats("x", 1));

@@ -37,7 +37,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// TFRecord by `s3://` and `http://`: the same records, faults and batches as of local files.
+/// Reads TFRecord files by `s3://` and `http://`. The records, faults and batches must equal
+/// those of local files.
 @ExtendWith(NoLeaks.class)
 class RecordsInS3Test {
   private static final Path CORPUS =
@@ -76,7 +77,7 @@ class RecordsInS3Test {
     return (List<?>) ((Map<?, ?>) VERDICTS.get(file)).get("records");
   }
 
-  /// All in one run, since each opens clients.
+  /// The files are read in one run, because each run opens clients.
   @Test
   void digestsAgreeWithTheVerdicts() throws IOException {
     List<String> good = TfRecordCorpusTest.good().map(Object::toString).sorted().toList();
@@ -186,7 +187,7 @@ class RecordsInS3Test {
     upload(file, "copied/");
     upload(temporary.resolve("a.gantry-index"), "copied/");
     bytes(dataset(IndexUse.REQUIRE, "s3://bucket/copied/a"));
-    // Servers tell times in seconds.
+    // Servers round the times of files to seconds.
     waitForNextSecond();
     Location _ = SERVER.put("copied/a", Files.readAllBytes(other));
     assertThatThrownBy(() -> dataset(IndexUse.REQUIRE, "s3://bucket/copied/a"))

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Commands on weights behind a URL.
+/// Runs commands on weights behind a URL.
 class RemoteWeightsTest {
   private static final Path NUMPY =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "numpy");
@@ -77,7 +77,7 @@ class RemoteWeightsTest {
     assertThat(TestSamples.run("checkpoints", "verify", url).out()).contains(": whole, 4 files");
     assertThat(TestSamples.run("checkpoints", "diff", url, local).out())
         .startsWith("0 tensors differ");
-    // A server of files cannot list a folder.
+    // An HTTP server of files cannot list a folder.
     assertThat(TestSamples.fail(64, "checkpoints", "list", server.missing("run")).err())
         .contains("http");
   }
@@ -91,7 +91,8 @@ class RemoteWeightsTest {
         .isEqualTo(index.sibling("model-00001-of-00003.safetensors").toString());
   }
 
-  /// The header's block lies in the cache before the load, the other blocks do not.
+  /// Serves weights of several cache blocks. When the load begins, the cache has the header's
+  /// block and none of the others.
   private Location weightsOfSeveralBlocks() {
     int bytes = 3 << 20;
     byte[] header =
@@ -182,7 +183,7 @@ class RemoteWeightsTest {
     }
   }
 
-  /// Never bytes of something else: each is an error.
+  /// Each of these answers must give an error, and never bytes of another range or file.
   @ParameterizedTest
   @EnumSource(names = {"WHOLE_FILE", "NO_RANGE", "OTHER_RANGE", "ENCODED", "FORBIDDEN"})
   void aServerThatDoesNotServeRangesIsExitCode74(Answer answer) {
@@ -196,7 +197,7 @@ class RemoteWeightsTest {
     assertThat(TestSamples.fail(74, "inspect", index).err()).contains("range");
   }
 
-  /// Its ETag is another after the headers were read.
+  /// The server's ETag changes after the headers were read.
   @Test
   void aFileThatChangesMeanwhileIsExitCode74() {
     Location file = server.missing("model-00001-of-00003.safetensors");

@@ -25,12 +25,13 @@ import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 import net.jqwik.api.constraints.IntRange;
 
-/// Shards become TFRecord and shards again without a changed bit, however they are cut, where the
-/// fields are told what they were; and of dtypes that are TFRecord's own, also where they are not.
+/// Converts shards to TFRecord and back. No bit changes, however the samples are divided into
+/// files, if `--field` names the fields' dtypes and shapes. Fields of TFRecord's own dtypes do
+/// not need `--field`.
 class RoundTripPropertiesTest {
   private static final List<DType> OWN = List.of(DType.U8, DType.F32, DType.I64);
 
-  /// One string of bytes in a record.
+  /// The dtypes whose fields become one string of bytes in a record.
   private static final List<DType> AS_BYTES =
       List.of(DType.U8, DType.U64, DType.F16, DType.BF16, DType.F64, DType.F8_E4M3, DType.C64);
 
@@ -93,7 +94,7 @@ class RoundTripPropertiesTest {
     check(fields, samples, 4, 0, seed, types);
   }
 
-  /// @param files how many TFRecord files; 0 for one of the usual name
+  /// @param files the number of TFRecord files, for `--shards`; 0 to convert without `--shards`
   private static void check(
       List<Field> fields, int samples, int perShard, int files, long seed, List<String> types)
       throws IOException {

@@ -34,8 +34,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Commands on objects of an S3 server: what they say of the corpora by `s3://` is what the reference
-/// implementations say of the files.
+/// Runs commands on objects of an S3 server. Their results for the corpora must equal those of
+/// the reference implementations for the local files.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class S3Test {
@@ -123,7 +123,7 @@ class S3Test {
     assertThat(tensorsOf(one)).isEqualTo(expected);
     assertThat(TestSamples.run("load", "--device", "host", "s3://bucket/out/one/").out())
         .contains("host");
-    // One file takes another's place.
+    // An upload replaces an object of the same name.
     CommandLineRun _ = TestSamples.run("convert", "s3://bucket/model/", one);
     String many = "s3://bucket/out/many";
     CommandLineRun _ = TestSamples.run("convert", "--shard-bytes", "100", one, many);
@@ -140,7 +140,8 @@ class S3Test {
         .contains("https");
   }
 
-  /// Fields of a page and of a few bytes, whose samples would be copied if they were local.
+  /// Writes and uploads shards with short rows. For local shards, batches would gather such rows
+  /// from copies of the files in memory; for shards in S3, the rows are read.
   private static Path shards(Path temporary) throws IOException {
     List<Field> fields =
         List.of(

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A server of weights in a process of its own, and commands that map them.
+/// Runs a server of weights in a process of its own, and commands that map its weights.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
 @Tag("beside")
@@ -42,7 +42,7 @@ class ServeWeightsTest {
     server = start();
   }
 
-  /// Ready when this returns.
+  /// Starts a server. The server is ready when this returns.
   private Process start() throws IOException {
     return start(file);
   }
@@ -87,7 +87,7 @@ class ServeWeightsTest {
         .get("tensors");
   }
 
-  /// How many memory files a process has, as descriptors or mapped.
+  /// Returns the number of memory files that a process has as descriptors or mappings.
   private static long memoryFiles(ProcessHandle process) throws IOException {
     Path folder = Path.of("/proc", Long.toString(process.pid()));
     long count = 0;
@@ -96,7 +96,7 @@ class ServeWeightsTest {
         try {
           count += Files.readSymbolicLink(one).toString().contains("gantry-resident") ? 1 : 0;
         } catch (IOException _) {
-          // Closed meanwhile.
+          // The process has closed the descriptor meanwhile.
         }
       }
     }
@@ -124,7 +124,7 @@ class ServeWeightsTest {
       while (!line.startsWith("version 2: ")) {
         line = lines.readLine();
       }
-      // It is printed before the new version is there for clients.
+      // The server prints the line before it gives clients the new version.
       float[] now = values;
       while (Arrays.equals(now, values)) {
         try (Weights second = Weights.open(location());

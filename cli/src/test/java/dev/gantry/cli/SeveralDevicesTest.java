@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Commands on a machine with two GPUs, which stub libraries stand in for.
+/// Runs commands on a machine with two GPUs, for which stub libraries stand in.
 class SeveralDevicesTest {
   @TempDir private Path folder;
   private Path file;

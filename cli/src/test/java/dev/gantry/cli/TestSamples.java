@@ -28,11 +28,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// Small files of samples, and what commands say of them.
+/// Writes small files of samples, and runs commands on them.
 public final class TestSamples {
   private TestSamples() {}
 
-  /// @param values of each field, those of all samples end to end
+  /// @param values the values of each field, for all samples end to end
   public static void writeShards(
       Path folder, List<Field> fields, Map<String, byte[]> values, int samples, int perShard) {
     try (GantrySession session = GantrySession.open();
@@ -75,7 +75,8 @@ public final class TestSamples {
     return HexFormat.of().formatHex(TensorDigests.sha256().digest(bytes));
   }
 
-  /// The SHA-256 of each array of an epoch, in the batches' order, data first.
+  /// Returns the SHA-256 of each array of an epoch, in the order of the batches. In each batch,
+  /// data come before labels.
   static List<String> epoch(Dataset dataset, NDManager manager)
       throws IOException, TranslateException {
     List<String> all = new ArrayList<>();
@@ -90,7 +91,7 @@ public final class TestSamples {
     return all;
   }
 
-  /// Runs a command that must succeed without a word on standard error.
+  /// Runs a command that must succeed and print nothing on standard error.
   public static CommandLineRun run(Object... arguments) {
     CommandLineRun run = CommandLineRun.of(arguments);
     assertThat(run.exitCode()).as(run.err()).isZero();
@@ -98,7 +99,7 @@ public final class TestSamples {
     return run;
   }
 
-  /// Runs a command that must fail with one line.
+  /// Runs a command that must fail with one line on standard error and print nothing else.
   public static CommandLineRun fail(int exitCode, Object... arguments) {
     CommandLineRun run = CommandLineRun.of(arguments);
     assertThat(run.exitCode()).as(run.err()).isEqualTo(exitCode);
@@ -112,17 +113,17 @@ public final class TestSamples {
     return (Map<?, ?>) run.json();
   }
 
-  /// As `digest --json` has it: dtype, shape and sha256 of each field.
+  /// Returns the dtype, shape and sha256 of each field, as `digest --json` prints them.
   public static Map<?, ?> fieldsOf(Path shards) {
     return (Map<?, ?>) json(run("digest", "--json", "--device", "host", shards)).get("fields");
   }
 
-  /// The digests of records.
+  /// Returns the digests of a file's records.
   public static List<?> recordsOf(Path file) {
     return (List<?>) json(run("digest", "--json", file)).get("records");
   }
 
-  /// The names in a folder, sorted.
+  /// Returns the names in a folder, sorted.
   public static List<String> names(Path folder) throws IOException {
     try (Stream<Path> files = Files.list(folder)) {
       return new ArrayList<>(files.map(file -> file.getFileName().toString()).sorted().toList());

@@ -122,7 +122,7 @@ class TextConversionTest {
     }
   }
 
-  /// More texts than are tokenized at once, and more tokens than a shard has room for.
+  /// There are more texts than are tokenized at once, and more tokens than one shard holds.
   @Test
   void manyTextsBecomeManyShards() throws IOException {
     String text = "{\"text\": \"the cat sat\"}";
@@ -181,7 +181,7 @@ class TextConversionTest {
     assertThat(out).doesNotExist();
   }
 
-  /// Letters that GZIP cannot shorten to some bytes.
+  /// Returns random letters, which GZIP cannot compress to a few bytes.
   private static String random() {
     return new SplittableRandom(1)
         .ints(100_000, 'a', 'z')

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The command line over TFRecord files, each of which was made for a verdict.
+/// Runs commands on the TFRecord files of a corpus, for each of which there is a verdict.
 @ExtendWith(NoLeaks.class)
 class TfRecordCorpusTest {
   private static final Path CORPUS =
@@ -81,7 +81,8 @@ class TfRecordCorpusTest {
     }
   }
 
-  /// No name helps: only the first bytes of these say what they are.
+  /// The name of the copy announces another format, so that only the first bytes say that it is
+  /// TFRecord.
   @ParameterizedTest
   @MethodSource("good")
   void aFileWithRecordsIsKnownByAnyName(String file) throws IOException {
@@ -139,13 +140,14 @@ class TfRecordCorpusTest {
     }
   }
 
-  /// Bytes are in hexadecimal.
+  /// Returns the number of elements of a verdict's feature. The verdict writes bytes in
+  /// hexadecimal.
   private static int elements(List<?> feature) {
     List<?> list = (List<?>) feature.get(1);
     return feature.get(0).equals("bytes") ? ((String) list.get(0)).length() / 2 : list.size();
   }
 
-  /// No record before the fault is printed, but the line has their number.
+  /// The records before the fault are not printed, but the line has their number.
   @ParameterizedTest
   @MethodSource("bad")
   void theFaultIsNamedInOneLine(String file) {

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The command line over files on which PyTorch has judged.
+/// Runs commands on files for which PyTorch gave the verdicts.
 class TorchFilesTest {
   private static final Path CORPUS =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "torch");
@@ -32,7 +32,8 @@ class TorchFilesTest {
     return VERDICTS.keySet().stream().filter(TorchFilesTest::isValid);
   }
 
-  /// PyTorch swaps the bytes of `big-endian.pt`, and so does Gantry.
+  /// Returns the files that Gantry must refuse. The verdict on `big-endian.pt` also allows
+  /// swapping its bytes, as PyTorch and Gantry do.
   static Stream<?> invalid() {
     return VERDICTS.keySet().stream()
         .filter(file -> !isValid(file) && !file.equals("big-endian.pt"));

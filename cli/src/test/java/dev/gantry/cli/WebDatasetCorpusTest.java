@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The command line over tar archives that Python wrote, and on which webdataset's rules have judged.
+/// Runs commands on tar archives that Python wrote, with verdicts by webdataset's rules.
 @ExtendWith(NoLeaks.class)
 class WebDatasetCorpusTest {
   private static final Path CORPUS =
@@ -40,7 +40,7 @@ class WebDatasetCorpusTest {
     return VERDICTS.keySet().stream().filter(file -> !isValid(file));
   }
 
-  /// The samples of a verdict, without what it says of pixels.
+  /// Returns the samples of a verdict, without its facts about pixels.
   private static List<Object> samples(String file) {
     List<Object> samples = new ArrayList<>();
     for (Object sample : (List<?>) ((Map<?, ?>) VERDICTS.get(file)).get("samples")) {

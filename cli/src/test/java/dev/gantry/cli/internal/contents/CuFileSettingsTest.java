@@ -12,7 +12,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Doctor's findings in libcufile's settings.
+/// Tests what `doctor` finds in libcufile's settings.
 class CuFileSettingsTest {
   @TempDir Path folder;
 

@@ -232,7 +232,7 @@ class FormatTest {
     try (TfRecordWriter writer =
         TfRecordWriter.create(session, folder.resolve("x.tfrecord"), Compression.NONE)) {
       writer.write(new ExampleBuilder().int64s("a", 1).toBytes());
-      // As a crash leaves it.
+      // A crash of a writer leaves a file with such a name.
       records("f/.gantry-0123456789abcdef.tmp");
       assertMalformed(folder, "unknown-format");
       Path whole = records("f/a");

@@ -12,7 +12,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The library that reads Parquet takes offsets and lengths from the file.
+/// The library that reads Parquet takes offsets and lengths from the file, so the input must
+/// refuse impossible ones.
 class MappedInputTest {
   private static final int BYTES = 10;
 
