@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class CuFileConfigTest {
-  /// Every setting.
+  /// A value for each setting.
   private static final Map<String, Object> ALL =
       Map.ofEntries(
           entry("logging.dir", "/var/log/gds"),
@@ -93,8 +93,8 @@ class CuFileConfigTest {
           entry("fs.lustre.mount_table./lustre/\"a.b\".rdma_dev_addr_list", List.of("10.0.2.1")),
           entry("fs.beegfs.posix_gds_min_kb", 8));
 
-  /// The values that a reader of JSON finds, by their keys; the elements of an array are joined by
-  /// spaces.
+  /// Returns the values of a JSON text by key, as a JSON parser reads them; the elements of an
+  /// array are joined by spaces.
   private static Map<String, String> read(String json) throws IOException {
     Map<String, String> values = new TreeMap<>();
     try (JsonParser parser = new JsonFactory().createParser(json)) {

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The model loses what a power cut may lose, and nothing else.
+/// The model loses exactly what a power cut may lose.
 @ExtendWith(NoLeaks.class)
 class CrashReplayTest {
   @TempDir Path root;
@@ -70,14 +70,14 @@ class CrashReplayTest {
     assertThat(result).isZero();
   }
 
-  /// A new file of one write.
+  /// Creates a file with one write.
   private void create(String file, String text) {
     int descriptor = open(file, O_RDWR | O_CREAT | O_EXCL);
     write(descriptor, text, 0);
     good(calls.close(descriptor));
   }
 
-  /// The files, by name, that are left after all steps; zero bytes are shown as `0`.
+  /// Returns the contents of the files by name after all steps, with zero bytes as `0`.
   private Map<String, String> left(Loss loss) {
     return left(loss, 0);
   }
@@ -147,7 +147,7 @@ class CrashReplayTest {
     }
   }
 
-  /// The mistake that the model is there to show.
+  /// This mistake is the reason for the model.
   @Test
   void aRenameOfWhatWasNotSynchronisedLosesTheOldFileToo() {
     create("temporary", "new");
@@ -250,8 +250,8 @@ class CrashReplayTest {
     assertThat(calls.steps()).isEmpty();
   }
 
-  /// At the end of all steps, a replay that loses nothing is the tree itself: recorder and model
-  /// agree with the kernel.
+  /// After all steps, a replay without loss must equal the files themselves: then the recorder and
+  /// the model agree with the kernel.
   @Test
   void theModelAgreesWithTheKernel() {
     create("a", "12345");

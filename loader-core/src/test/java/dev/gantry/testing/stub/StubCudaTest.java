@@ -52,7 +52,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// The stub of libcuda shows the mistakes that it is there to show.
+/// The stub of libcuda detects the mistakes that it is made to detect.
 @Tag("gpu-stub")
 class StubCudaTest {
   private static final int LENGTH = 4096;
@@ -92,7 +92,7 @@ class StubCudaTest {
         List.of("device bytes", "pinned bytes", "streams", "events", "pending operations")) {
       assertThat(stub.count(figure)).as(figure).isZero();
     }
-    // Other tests' sessions keep theirs for the life of the process.
+    // The sessions of other tests keep their contexts until the process ends.
     assertThat(stub.count("contexts")).as("contexts").isEqualTo(contextsBefore);
   }
 
@@ -174,7 +174,7 @@ class StubCudaTest {
     cuFile.closeDriver();
   }
 
-  /// Device memory whose address the test may know.
+  /// Device memory whose address the test can read.
   private static final class Memory extends CUdeviceptr {
     MemorySegment segment() {
       return MemorySegment.ofAddress(getNativePointer()).reinterpret(LENGTH);

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A cache neither reads nor changes what another user could have put into its folder.
+/// A cache neither reads nor changes files that another user could have put into its folder.
 @ExtendWith(NoLeaks.class)
 class CacheOwnerTest {
   private static final int LENGTH = 2 * CacheEntry.BLOCK_BYTES + 12_345;
@@ -83,7 +83,7 @@ class CacheOwnerTest {
     Files.setAttribute(path, "unix:uid", NOBODY);
   }
 
-  /// Changes the first byte, and makes its block's checksum right.
+  /// Changes the first byte, and corrects the checksum of its block.
   private void poison() throws IOException {
     byte[] block = Arrays.copyOf(BYTES, CacheEntry.BLOCK_BYTES);
     block[0]++;
@@ -147,7 +147,8 @@ class CacheOwnerTest {
     checkLoad();
   }
 
-  /// Users make folders with the usual umask; that shows names which say nothing.
+  /// Folders get these permissions from the usual umask. Others then see only file names, which
+  /// are hashes.
   @Test
   void aFolderThatOthersMayOnlyListIsUsed() throws IOException {
     Path _ = Files.createDirectory(folder);
@@ -166,7 +167,7 @@ class CacheOwnerTest {
     Files.write(victim, before);
     Files.delete(link);
     if (!suffix.equals(".blocks")) {
-      // So that what is there must be made anew.
+      // Without its checksums the cache must write the data anew.
       Path blocks = only(".blocks");
       byte[] none = Files.readAllBytes(blocks);
       Arrays.fill(none, suffix.equals("lock") ? 0 : 32, none.length, (byte) 0);
@@ -179,7 +180,7 @@ class CacheOwnerTest {
     assertThat(Files.exists(victim, LinkOption.NOFOLLOW_LINKS)).isTrue();
   }
 
-  /// Room is made by removing files; what others have put there stays.
+  /// The cache removes files to get space, but not files that other users have put there.
   @Test
   void foreignFilesStayWhenRoomIsMade() throws IOException {
     checkLoad();

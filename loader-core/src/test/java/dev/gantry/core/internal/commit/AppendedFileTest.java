@@ -39,7 +39,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class AppendedFileTest {
   private static final byte[] OLD = TestFiles.bytes(1, 5000);
 
-  /// Longer than the buffer.
+  /// Bytes that are longer than the buffer.
   private static final byte[] NEW = TestFiles.bytes(2, 700_001);
 
   private static final List<String> NAMES = List.of("first", "second");
@@ -125,7 +125,8 @@ class AppendedFileTest {
     assertThat(root).isDirectoryNotContaining(TemporaryName::is);
   }
 
-  /// The kernel may have dropped what it could not write: a second `fsync` would call that well.
+  /// After a failed `fsync` the kernel may have dropped the bytes, and a second `fsync` would
+  /// report success.
   @ParameterizedTest
   @EnumSource(names = {"EIO", "EINTR"})
   void aFailedSyncIsNeverMadeAgain(Errno errno) {
@@ -144,7 +145,7 @@ class AppendedFileTest {
     everyFile(root, "after the renamings", name -> holds(root, name, NEW));
   }
 
-  /// Such as the want of memory.
+  /// An OutOfMemoryError stands for all errors.
   @ParameterizedTest
   @CsvSource({"FSYNC, 1", "FSYNC, 2", "RENAME, 1"})
   void anErrorLeavesTheOldFilesAndNothingBesides(Function function, int call) {

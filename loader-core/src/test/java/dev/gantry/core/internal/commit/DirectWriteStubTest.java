@@ -18,8 +18,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Writes by `gds`, on a libcufile that has it: aligned bytes go past the CPU, and a file that cuFile
-/// refuses midway is staged from there on.
+/// Writes by `gds`, on a libcufile that supports it: aligned bytes go past the CPU, and a file
+/// that cuFile refuses in mid-write is staged from that offset on.
 @Tag("gpu-stub")
 class DirectWriteStubTest extends WriteContract {
   private static final int INTERNAL_ERROR = 5030;

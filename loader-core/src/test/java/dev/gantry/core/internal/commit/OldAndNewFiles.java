@@ -28,7 +28,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Old files, a write that replaces some and adds one, and what must be found after it.
+/// Old files, a write that replaces some of them and adds one, and the files that must be found
+/// afterwards.
 @ExtendWith(NoLeaks.class)
 abstract class OldAndNewFiles {
   static final List<String> NAMES = List.of("first", "sub/second", "added", "emptied");
@@ -133,7 +134,7 @@ abstract class OldAndNewFiles {
         .isTrue();
   }
 
-  /// The first so many files are new, the others are old.
+  /// Checks that the first `renamed` files are new and the others are old.
   void assertFiles(int renamed, String where) {
     for (int i = 0; i < NAMES.size(); i++) {
       if (i < renamed) {

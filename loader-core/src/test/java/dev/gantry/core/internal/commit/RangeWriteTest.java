@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Writes in place: exactly the ranges change, wherever they lie in file and memory.
+/// Writes in place: exactly the given ranges change, at any offset of file and memory.
 @ExtendWith(NoLeaks.class)
 class RangeWriteTest {
   private static final int LENGTH = 1_000_003;
@@ -43,7 +43,7 @@ class RangeWriteTest {
     gantry.close();
   }
 
-  /// Holds bytes of the host here.
+  /// Returns memory with these bytes; here it is host memory.
   Memory memory(byte[] bytes, Arena arena, Random random) {
     if (random.nextInt(4) == 0) {
       return new Memory.OnHost(MemorySegment.ofArray(bytes));
@@ -133,7 +133,8 @@ class RangeWriteTest {
         .hasMessageContaining("fsync");
   }
 
-  /// Otherwise whole blocks would change the new file, and the bytes beside them the old one.
+  /// Otherwise direct writes of whole blocks would change the new file, and writes of the bytes
+  /// beside them the old file.
   @Test
   void aFileThatTakesTheNameDuringTheOpeningStaysAsItIs() throws IOException {
     Path file = TestFiles.write(folder.resolve("file"), 1, LENGTH);

@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The rules that every snapshot keeps, wherever the bytes are: it has the bytes of the moment
-/// when it was taken, whatever becomes of the originals, and its memory stays within its bounds.
+/// The rules for all snapshots, on every device: a snapshot keeps the bytes of its moment,
+/// whatever happens to the originals, and its memory stays within the limits.
 @ExtendWith(NoLeaks.class)
 abstract class SnapshotContract {
   private static final int FILES = 3;
@@ -39,10 +39,10 @@ abstract class SnapshotContract {
   final GantrySession gantry = GantrySession.open();
   private final List<byte[]> expected = new ArrayList<>();
 
-  /// Memory that holds these bytes, until [#closeMemory].
+  /// Returns memory with these bytes, which lasts until [#closeMemory].
   abstract Source source(byte[] bytes);
 
-  /// Overwrites what [#source] made.
+  /// Overwrites the memory of all sources.
   abstract void scribble();
 
   abstract void closeMemory();
@@ -55,7 +55,7 @@ abstract class SnapshotContract {
     gantry.close();
   }
 
-  /// Files of parts of odd sizes, some of them on the heap and some in another file.
+  /// Returns files with parts of odd sizes, some of them on the heap and some in another file.
   private List<NewFile> files() {
     Random random = new Random(5);
     Path other = TestFiles.write(folder.resolve("other"), 6, 100_000);
@@ -200,7 +200,7 @@ abstract class SnapshotContract {
     }
   }
 
-  /// Where the snapshot of [#source]'s memory lies.
+  /// Returns the device on which the snapshot keeps the memory of [#source].
   Device home(Snapshot snapshot) {
     Source part = snapshot.files().getFirst().parts().get(3);
     assertThat(part.length()).isPositive();
@@ -217,7 +217,7 @@ abstract class SnapshotContract {
 
   abstract Device expectedHome();
 
-  /// Here and not in a class of its own, for the memory.
+  /// This test is here because the class already has memory of each kind.
   @Test
   void checksumsAndCopiesOfAllKindsOfSources() {
     for (int length : new int[] {0, 1, 4096, (8 << 20) + 1, (24 << 20) - 5}) {
@@ -234,7 +234,7 @@ abstract class SnapshotContract {
     byte[] copy = new byte[bytes.length];
     gantry.copy(source, MemorySegment.ofArray(copy));
     assertThat(copy).isEqualTo(bytes);
-    // Blocks that the pieces of a read cut, and blocks that cut those.
+    // Some checksum blocks end within a piece of a read, and some are longer than a piece.
     for (int block : new int[] {1_000_000, 8 << 20, (8 << 20) + 4096, 1 << 30}) {
       int[] sums = gantry.checksums(source, block);
       assertThat(sums).hasSize(Math.ceilDiv(bytes.length, block));

@@ -38,12 +38,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Power cuts at every step of a write.
 @ExtendWith(NoLeaks.class)
 class WriteCrashTest {
   private static final int SEEDS = 4;
 
-  /// Old files, by name; `added` is none of them.
+  /// The old files by name; the write adds the file `added`.
   private static final Map<String, byte[]> OLD =
       Map.of(
           "first", TestFiles.bytes(1, 9000),
@@ -109,7 +108,7 @@ class WriteCrashTest {
                 }));
   }
 
-  /// Null where there is no such file.
+  /// Returns the bytes of a file; null if there is no such file.
   private static byte @Nullable [] found(Path tree, String name) {
     try {
       Path file = tree.resolve(name);
@@ -167,7 +166,8 @@ class WriteCrashTest {
         .containsExactly("sync folder", "sync folder");
   }
 
-  /// First a failure, and a power cut at any point of it or of the cleaning up.
+  /// A call of the write fails first, and the power cut comes at any later step, also while the
+  /// write cleans up.
   @ParameterizedTest
   @CsvSource({"PWRITE, 4", "FSYNC, 3", "RENAME, 3", "FSYNC, 6", "FSYNC, 7"})
   void afterAFailureToo(Function function, int number) {

@@ -32,10 +32,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Writes that fail, at every call and in every way: the first cause is told, the old files are
-/// whole, and nothing stays.
+/// Writes in which each call fails in each way: the failure names the first cause, the old files
+/// are complete, and no resource is left.
 class WriteFaultTest extends OldAndNewFiles {
-  /// These calls are made again after `EINTR`: for good, that would be for ever.
+  /// The calls that are repeated after `EINTR`. A call that always fails with it would be repeated
+  /// for ever.
   private static final Set<Function> RETRIED =
       EnumSet.of(
           Function.OPEN, Function.PREAD, Function.PWRITE, Function.FTRUNCATE, Function.FALLOCATE);
@@ -98,19 +99,20 @@ class WriteFaultTest extends OldAndNewFiles {
     return fault instanceof Fails(Errno errno) ? errno.code() : 0;
   }
 
-  /// Files are written without locks where a file system has none.
+  /// The calls that a write does not need: it works without locks on a file system that has none,
+  /// for example.
   private static final Set<Function> SPARE =
       EnumSet.of(Function.FILE_SYSTEM, Function.LOCK, Function.MAX_DESCRIPTORS);
 
-  /// Files are opened for direct writes, too, and asked for their alignment: a write can do without either.
-  /// The first is the source, which must be opened, and asked for its size; but its file system
-  /// need not be known.
+  /// Returns whether a write succeeds without a call. The first open and the first stat are those
+  /// of the source, which the write needs; the later ones serve direct writes, which it can do
+  /// without.
   private static boolean isSpare(Function function, int number) {
     return SPARE.contains(function)
         || (number > 1 && (function == Function.OPEN || function == Function.STAT));
   }
 
-  /// How many files have their new names after a failure.
+  /// Returns how many files had their new names when a write failed.
   private static int renamed(TransferException failure, FaultyFileCalls calls) {
     int tried = calls.count(Function.RENAME);
     if (failure.operation().equals("rename")) {
@@ -232,7 +234,7 @@ class WriteFaultTest extends OldAndNewFiles {
     assertFiles(0, "");
   }
 
-  /// The parts are read from the old file, though a new file of the same name is written.
+  /// The new file has the name of the old file, whose parts it copies.
   @Test
   void aFileOfItsOwnOldBytes() throws IOException {
     try (GantrySession gantry = GantrySession.open()) {

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The results of conversions, on each device.
+/// The results of conversions must be the same on each device.
 @ExtendWith(NoLeaks.class)
 abstract class ConversionContract {
   private static final byte UNTOUCHED = 0x5A;
@@ -45,7 +45,7 @@ abstract class ConversionContract {
 
   abstract Device device();
 
-  /// Memory of the device with these bytes.
+  /// Returns memory of the device with these bytes.
   abstract Bytes bytes(byte[] content);
 
   interface Bytes extends AutoCloseable {
@@ -57,7 +57,7 @@ abstract class ConversionContract {
     void close();
   }
 
-  /// PyTorch's results for all codes of a dtype.
+  /// The results of PyTorch for all codes of a dtype.
   record Expected(DType from, DType to, float scale, List<String> results) {
     @Override
     public String toString() {
@@ -139,7 +139,7 @@ abstract class ConversionContract {
     return dtype == DType.F32 ? all.getInt(index * 4) : all.getShort(index * 2) & 0xFFFF;
   }
 
-  /// Layouts, boxes, dtypes and addresses of a seed.
+  /// The seed determines layouts, boxes, dtypes and addresses.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8})
   void eachElementIsWhatItsFormulaSays(int seed) {
@@ -156,7 +156,8 @@ abstract class ConversionContract {
     }
   }
 
-  /// Longer than what a thread takes at once, and with a launch of many blocks.
+  /// The tensors are longer than the part that a thread converts at once, and need a launch of
+  /// many blocks.
   @Test
   void largeTensors() {
     Random random = new Random(9);
@@ -198,7 +199,7 @@ abstract class ConversionContract {
     }
   }
 
-  /// Integers of eight bits without scales.
+  /// Returns the dequantisation of eight-bit integers without scales.
   static Dequantisation plain(DType to, int elements) {
     return new Dequantisation(
         Formula.real(0, DType.I8, Formula.Axis.COLUMN),
@@ -209,7 +210,8 @@ abstract class ConversionContract {
         List.of());
   }
 
-  /// With each at this many bytes from where aligned memory begins.
+  /// Converts, with each source and the target at a given number of bytes behind an aligned
+  /// address.
   private byte[] convert(
       Dequantisation what, List<byte[]> sources, List<Integer> shifts, int targetAt) {
     int start = MARGIN + targetAt;

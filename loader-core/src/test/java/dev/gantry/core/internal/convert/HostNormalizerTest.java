@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The results of normalising on the host, with which those of kernels are compared.
+/// The results of normalising on the host, which are the reference for the kernels' results.
 class HostNormalizerTest {
   private static final List<Float> SCALES = List.of(0.017f, 1 / 255f, 3f);
   private static final List<Float> SHIFTS = List.of(-2.1f, 0f, 1e-3f);
@@ -47,7 +47,8 @@ class HostNormalizerTest {
     return codes;
   }
 
-  /// All codes, in few samples, which are computed one by one, and in many, which are looked up.
+  /// All codes, in few samples, whose values are computed, and in many, whose values are looked
+  /// up.
   @ParameterizedTest
   @CsvSource({"F32, 1", "F32, 40", "F16, 1", "F16, 40", "BF16, 1", "BF16, 40"})
   void channelsThatComeLastBecomeTheFirst(DType to, int rows) {
@@ -75,7 +76,7 @@ class HostNormalizerTest {
     }
   }
 
-  /// The nearest BF16 value, by an exact comparison of both neighbours' distances.
+  /// Returns the nearest BF16 value, by an exact comparison of the distances to both neighbours.
   private static float nearestBf16(float value) {
     float down = Float.intBitsToFloat(Float.floatToRawIntBits(value) & 0xFFFF0000);
     float up = Float.intBitsToFloat(Float.floatToRawIntBits(down) + 0x10000);
@@ -103,7 +104,7 @@ class HostNormalizerTest {
     assertThat(results.getFloat(20)).isEqualTo(32767 * 3f + 1e-3f);
   }
 
-  /// The largest number, the smallest and one between, as they are rounded to 32 bits.
+  /// Values at the ends of the range and between them, which F32 rounds.
   @ParameterizedTest
   @EnumSource(names = {"BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64"})
   void integersAreRoundedToTheNearest(DType from) {

@@ -60,7 +60,6 @@ class DriverSettingsStubTest {
     assertThat(settingsFiles()).isEqualTo(foldersBefore);
   }
 
-  /// How many files of settings there are.
   private static long settingsFiles() throws IOException {
     return files().size();
   }
@@ -152,7 +151,7 @@ class DriverSettingsStubTest {
     }
   }
 
-  /// The environment of the C library; Java's copy is of the process's start.
+  /// The environment is the C library's; Java's copy of it is made at the start of the process.
   @Test
   void theEnvironmentIsPutBack() {
     Libc.setEnvironment("GANTRY_TEST", "set");
@@ -161,7 +160,7 @@ class DriverSettingsStubTest {
     assertThat(System.getenv("GANTRY_TEST")).isNull();
   }
 
-  /// It cannot be told by a call to refuse the CPU.
+  /// No call can make an older libcufile refuse reads through the CPU.
   @Test
   void anOlderLibraryIsBelievedWhereTheFileForbidsTheCpu() {
     StubControls old = StubControls.of(NativeStubs.oldCuFile());

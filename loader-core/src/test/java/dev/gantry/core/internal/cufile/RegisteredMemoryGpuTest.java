@@ -38,7 +38,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The registration cache on the real driver and the real libcufile, in compatibility mode.
+/// The registration cache with the driver and the libcufile of this machine, in compatibility
+/// mode.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class RegisteredMemoryGpuTest {
@@ -52,7 +53,7 @@ class RegisteredMemoryGpuTest {
   private CountedHardware hardware;
   private RegistrationCache.Load load;
 
-  /// The real one, which counts.
+  /// The driver and libcufile of this machine, with a count of registrations.
   private static final class CountedHardware implements RegistrationCache.Hardware {
     private final CuFileHardware real;
     private long registrations;
@@ -141,7 +142,8 @@ class RegisteredMemoryGpuTest {
     List<Long> others = new ArrayList<>();
     long again = 0;
     long first = 1;
-    // The driver gives the same address soon, if no other thread's memory takes a part of it.
+    // The driver soon returns the same address, unless another thread's allocation takes a part of
+    // it.
     for (int i = 0; i < 256 && again != first; i++) {
       first = allocate(2 * MIB);
       assertThat(use(first, 2 * MIB)).isEmpty();
@@ -213,7 +215,8 @@ class RegisteredMemoryGpuTest {
     }
   }
 
-  /// libcufile takes no file where udev does not know its disk, as in many containers.
+  /// Returns the handle of a file; empty if libcufile refuses the file because udev does not know
+  /// its disk, as in many containers.
   private Optional<CuFileHandle> handle(Path file, int descriptor) {
     try {
       return Optional.of(cuFile.registerHandle(file, descriptor));
@@ -265,7 +268,7 @@ class RegisteredMemoryGpuTest {
     assertThat(result).isEqualTo(CUresult.CUDA_SUCCESS);
   }
 
-  /// Device memory whose address the test may know.
+  /// Device memory whose address the test can read.
   private static final class Pointer extends CUdeviceptr {
     long address() {
       return getNativePointer();

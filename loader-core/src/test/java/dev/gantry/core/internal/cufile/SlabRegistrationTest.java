@@ -20,7 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Slabs registered with cuFile: the stub sees in which order they are deregistered and freed.
+/// Slabs that are registered with cuFile. The stub records the order in which they are
+/// deregistered and freed.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class SlabRegistrationTest {

@@ -16,7 +16,6 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The remedies that doctor names.
 class RemedyTest {
   private static final HostFacts GOOD = host(true, "6.8.0-90-generic", State.ON);
   private static final String NOT_DIRECT =

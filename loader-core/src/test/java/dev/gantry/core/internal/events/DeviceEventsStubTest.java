@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The events of loads to a device and of saves from it, in a flight recording.
+/// The events of loads to a device and of saves from a device, in a flight recording.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DeviceEventsStubTest {
@@ -49,7 +49,7 @@ class DeviceEventsStubTest {
   private final StubControls cuFile = StubControls.cuFile();
   private Path file;
 
-  /// After the recorded load.
+  /// The session's metrics after the recorded load.
   private Metrics metrics;
 
   @BeforeEach

@@ -40,7 +40,6 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The events of loads and saves on the host, in a flight recording.
 @ExtendWith(NoLeaks.class)
 class EventsTest {
   private static final Set<String> EVERY_EVENT_HAS =
@@ -219,7 +218,7 @@ class EventsTest {
         .containsExactly("synchronise file", "rename", "synchronise folder");
   }
 
-  /// As a runtime that `jlink` made without the module `jdk.jfr`.
+  /// A runtime that `jlink` makes may lack the module `jdk.jfr`.
   @Test
   void filesAreWrittenAndLoadedWithoutARecorder() throws Exception {
     Process process =
@@ -250,7 +249,7 @@ class EventsTest {
         EventKind.COMMIT);
   }
 
-  /// In the second table, an event's name stands in its first row only.
+  /// The second table names an event only in the event's first row.
   @ParameterizedTest
   @MethodSource("events")
   void theDocsNameEveryField(EventKind event) throws IOException {

@@ -46,7 +46,6 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads over TLS, and through proxies.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class HttpsAndProxyTest {
@@ -54,7 +53,7 @@ class HttpsAndProxyTest {
   private static final byte[] BYTES = TestFiles.bytes(11, LENGTH);
   private static final char[] PASSWORD = "password".toCharArray();
 
-  /// A certificate of `127.0.0.1` with its key, which signs itself.
+  /// A self-signed certificate of `127.0.0.1` with its key.
   private static KeyStore key;
 
   private final SSLContext trustedBefore = defaultContext();
@@ -93,7 +92,7 @@ class HttpsAndProxyTest {
     }
   }
 
-  /// The server's context, which also trusts the server.
+  /// Returns the TLS context of the server, which also trusts the server's certificate.
   private static SSLContext context() {
     try {
       KeyManagerFactory keys = KeyManagerFactory.getInstance("PKIX");
@@ -183,7 +182,7 @@ class HttpsAndProxyTest {
     ProxySelector.setDefault(ProxySelector.of(proxy));
   }
 
-  /// The server answers whoever asks it, as a proxy does.
+  /// The server answers every client, so it can act as the proxy.
   @Test
   void plainRequestsGoToTheProxy() {
     try (RangeServer proxy = new RangeServer()) {
@@ -214,7 +213,7 @@ class HttpsAndProxyTest {
     }
   }
 
-  /// A proxy that answers each `CONNECT` in the same way, and then passes all bytes on.
+  /// A proxy that gives each `CONNECT` the same answer, and then passes all bytes on.
   private static final class Tunnel implements AutoCloseable {
     private final List<String> asked = Collections.synchronizedList(new ArrayList<>());
     private final ServerSocket door = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
@@ -238,7 +237,7 @@ class HttpsAndProxyTest {
           Thread.ofVirtual().start(() -> serve(client));
         }
       } catch (IOException _) {
-        // The test is over.
+        // The test has closed the socket.
       }
     }
 
@@ -257,7 +256,7 @@ class HttpsAndProxyTest {
         pass(client, server);
         back.join();
       } catch (IOException _) {
-        // One side has gone.
+        // One side has closed its connection.
       } catch (InterruptedException _) {
         Thread.currentThread().interrupt();
       }
@@ -268,7 +267,7 @@ class HttpsAndProxyTest {
         from.getInputStream().transferTo(to.getOutputStream());
         to.shutdownOutput();
       } catch (IOException _) {
-        // One side has gone.
+        // One side has closed its connection.
       }
     }
 

@@ -36,10 +36,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Loads from a server that fails, stalls, cuts answers short, changes the file and answers slowly, and loads that are
-/// cancelled: each is right, or ends in one error, soon after it was cancelled, and leaves nothing.
+/// Loads from a server that fails, stalls, cuts answers short, changes the file and answers
+/// slowly, and loads that are cancelled. Each load has the right bytes, or ends with one error,
+/// soon after a cancellation, and leaves no resource.
 ///
-/// `-Dgantry.remote.loads=1000` looks longer, `-Dgantry.remote.seed=…` repeats a run.
+/// `-Dgantry.remote.loads=1000` makes more loads, `-Dgantry.remote.seed=…` repeats a run.
 @ExtendWith(NoLeaks.class)
 @Timeout(3600)
 class RandomFaultsTest {
@@ -51,7 +52,7 @@ class RandomFaultsTest {
   private static final byte[] CHANGED = new byte[LENGTH];
   private static final int REQUEST = 16 << 10;
 
-  /// A load that was cancelled ends within this time.
+  /// The time within which a cancelled load must end.
   private static final Duration BUDGET = Duration.ofSeconds(5);
 
   private static final List<Answer> FAULTS =
@@ -94,7 +95,7 @@ class RandomFaultsTest {
 
   @Test
   void everyLoadIsRightOrOneError() throws Exception {
-    // The JDK keeps one to close others with.
+    // The JDK keeps one socket, with which it closes others.
     long sockets = sockets() + 1;
     try (server) {
       for (int i = 0; i < LOADS; i++) {
@@ -114,7 +115,7 @@ class RandomFaultsTest {
       }
       assertThat(right).as("loads that were right").isGreaterThan(LOADS / 10);
     }
-    // A request whose load did not wait for it ends when its session is closed.
+    // A request that its load did not wait for ends when its session is closed.
     for (int i = 0; (sockets() > sockets || requests() > 0) && i < MAX_PAUSES; i++) {
       TimeUnit.MILLISECONDS.sleep(10);
     }
@@ -167,7 +168,7 @@ class RandomFaultsTest {
     }
   }
 
-  /// @return why the load failed; null if it did not
+  /// @return the exception of a failed load; null if the load succeeded
   private @Nullable GantryException load(
       GantrySession session,
       List<ExtentRequest> wanted,

@@ -27,7 +27,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A server whose answers are given by their characters, for requests that are made once only.
+/// A server whose answers the tests give character by character, for requests that are made only
+/// once.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class RawAnswersTest {
@@ -63,7 +64,7 @@ class RawAnswersTest {
         Thread.ofVirtual().start(() -> serve(client));
       }
     } catch (IOException _) {
-      // The test is over.
+      // The test has closed the server socket.
     }
   }
 
@@ -81,11 +82,11 @@ class RawAnswersTest {
         client.getOutputStream().write(answer.getBytes(StandardCharsets.ISO_8859_1));
       }
     } catch (IOException _) {
-      // The client has gone.
+      // The client has closed its connection.
     }
   }
 
-  /// Reads a file of one byte; opening it reads that byte, too.
+  /// Reads a file of one byte. The opening of the file reads that byte, too.
   private String read() {
     Location.Remote file =
         (Location.Remote) Location.of("http://127.0.0.1:" + door.getLocalPort() + "/file");
@@ -133,7 +134,7 @@ class RawAnswersTest {
     assertThat(connections).hasValue(2);
   }
 
-  /// They could pass for the answer to the next request.
+  /// The client could take these bytes for the answer to its next request.
   @Test
   void aConnectionWithBytesBehindItsAnswerIsNotUsedAgain() {
     answer = RIGHT + RIGHT.replace("\r\nx", "\r\ny");
@@ -148,7 +149,7 @@ class RawAnswersTest {
     assertThat(read()).isEqualTo("x");
   }
 
-  /// No attempt is counted: the server may close a connection while nobody uses it.
+  /// The repeat counts as no attempt, because a server may close an idle connection at any time.
   @Test
   void aConnectionThatWasClosedMeanwhileIsReplaced() {
     answersEach = 1;

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The files that the hub's cache has after each call, and the requests that are made again.
+/// The files that the hub's cache has after each call, and the requests that are repeated.
 @ExtendWith(NoLeaks.class)
 class HubCacheTest {
   private static final String MODEL = "org/model";
@@ -93,7 +93,7 @@ class HubCacheTest {
     try (GantrySession session = session()) {
       checkLoad(session, weights(), 0, LENGTH);
     }
-    // One byte more: the one by which the file is opened.
+    // One byte more is the byte that the opening of the file reads.
     assertThat(bytesAsked()).isEqualTo(LENGTH + 1);
     Path pointer =
         repository()
@@ -138,7 +138,7 @@ class HubCacheTest {
     }
   }
 
-  /// As after a process that was killed: what it brought stays.
+  /// The same happens after a process was killed: the cache keeps the bytes that it has fetched.
   @Test
   void whatCameBeforeIsNotAskedForAgain() {
     try (GantrySession session = session()) {
@@ -169,7 +169,7 @@ class HubCacheTest {
     assertThat(server.takeRequests()).isEmpty();
   }
 
-  /// The commit names the bytes, so that the host of large files need not.
+  /// The commit determines the bytes, so the content server need not state a version.
   @Test
   void largeFilesNeedNoVersionOfTheirHost() {
     server.stateNoVersions();
@@ -189,7 +189,7 @@ class HubCacheTest {
     }
   }
 
-  /// Two sessions are to each other as two processes: their locks are those of open files.
+  /// Two sessions are like two processes, because their locks belong to open files.
   @Test
   void twoThatFetchAtOnceFetchOnce() throws InterruptedException {
     Runnable load =
@@ -250,7 +250,7 @@ class HubCacheTest {
     }
   }
 
-  /// Python's library makes such files, and never asks for their bytes.
+  /// Python's library makes such files, and reads them without a request.
   @Test
   void anOpenFileOfTheCacheIsLocal() {
     HubStore store;

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Slabs reuse the memory of those before them, on a device whose streams run late.
+/// Slabs that reuse the memory of freed slabs, on a device whose streams run late.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DeviceReuseStubTest {
@@ -79,9 +79,9 @@ class DeviceReuseStubTest {
     return TestFiles.bytes(new Region(slab, 0, BYTES));
   }
 
-  /// A kernel's read of a slab is queued, and the slab is released.
+  /// Queues a read of a slab on the default stream, and releases the slab.
   ///
-  /// @return what the kernel writes
+  /// @return the slab that the read fills
   private DeviceSlab releaseWhileItIsRead() {
     PinnedSlab old = pinned(OLD);
     DeviceSlab target = allocate();
@@ -95,7 +95,7 @@ class DeviceReuseStubTest {
     return target;
   }
 
-  /// Fills a slab on a stream of its own, which is ordered with no other.
+  /// Fills a new slab on a stream that is not ordered with the default stream.
   private void fillNext(CudaDriver.Stream stream, Supplier<DeviceSlab> next) {
     PinnedSlab bytes = pinned(NEW);
     long allocations = cuda.calls("cuMemAlloc");

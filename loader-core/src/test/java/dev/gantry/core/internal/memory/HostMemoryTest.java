@@ -42,10 +42,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Memory that is asked for before it is taken.
+/// Host memory that is admitted before it is allocated.
 @ExtendWith(NoLeaks.class)
 class HostMemoryTest {
-  /// More than half of what there is, so that it is there once and not twice.
+  /// Returns more than half of the available memory, so that it can be admitted once and not
+  /// twice.
   private static long most() {
     return HostMemory.availableBytes().orElseThrow() / 10 * 6 & -8192;
   }
@@ -179,7 +180,7 @@ class HostMemoryTest {
     }
   }
 
-  /// A load that has its memory, and waits for its first bytes.
+  /// Calls of a load that has its memory and waits for its first bytes.
   private static final class Waiting extends ForwardingFileCalls {
     private final CountDownLatch reads = new CountDownLatch(1);
     private final CountDownLatch fails = new CountDownLatch(1);

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Processes tell each other how much of the page cache they have registered.
+/// Processes share how many bytes of the page cache each of them has registered.
 @ExtendWith(NoLeaks.class)
 class RegisteredPagesTest {
   private static final int NOBODY = 65_534;
@@ -47,7 +47,7 @@ class RegisteredPagesTest {
     HostMemory.look();
   }
 
-  /// A process that has registered pages, and ends when its input does.
+  /// A process that has registered pages, and ends when its input ends.
   static final class Program {
     public static void main(String[] arguments) throws IOException {
       new RegisteredPages(Libc.INSTANCE, Path.of(arguments[0])).add(Long.parseLong(arguments[1]));
@@ -75,7 +75,7 @@ class RegisteredPagesTest {
       pages.add(30);
       assertThat(pages.bytes()).isEqualTo(1230);
       assertThat(pages.ownBytes()).isEqualTo(30);
-      // SIGKILL: the process does nothing more.
+      // SIGKILL ends the process before it can withdraw its count.
       first.destroyForcibly().waitFor();
       assertThat(pages.bytes()).isEqualTo(230);
       pages.add(-10);
@@ -153,7 +153,7 @@ class RegisteredPagesTest {
     other.add(-7);
   }
 
-  /// Some systems delete what a user has in `/dev/shm` at the end of the user's session.
+  /// Some systems delete a user's files in `/dev/shm` at the end of the user's session.
   @Test
   void aFileThatWasDeletedIsMadeAnewByThoseWhoCount() throws IOException {
     RegisteredPages other = new RegisteredPages(Libc.INSTANCE, folder);

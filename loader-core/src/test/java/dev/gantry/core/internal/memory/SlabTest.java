@@ -24,7 +24,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Shares of memory, counted.
+/// Shares of a slab, which are counted.
 @ExtendWith(NoLeaks.class)
 class SlabTest {
   @ParameterizedTest
@@ -114,7 +114,8 @@ class SlabTest {
     LiveResources.add(LiveResources.Kind.SLABS, -1);
   }
 
-  /// A thread that frees a slab may need a lock that another thread holds while it asks the slab.
+  /// The thread that frees a slab may need a lock that another thread holds while it asks the
+  /// slab.
   @Test
   void whatMustBeDoneBeforeHoldsNoLock() throws Exception {
     HostSlab slab = HostSlab.allocate(4096);
@@ -128,8 +129,8 @@ class SlabTest {
     }
   }
 
-  /// However the last releases fall together: it is freed once, and no thread gets a share of
-  /// it after that.
+  /// In any order of the last releases, the slab is freed once, and no thread gets a share of it
+  /// afterwards.
   @Test
   void sharesAreCountedByManyThreads() throws Exception {
     int threads = 4;
@@ -161,7 +162,7 @@ class SlabTest {
     return 0;
   }
 
-  /// @return how often a share was given although the memory was gone
+  /// @return how often the thread got a share of freed memory
   private static int retainAndRelease(Slab slab, AtomicInteger freed) {
     int wrong = 0;
     for (int i = 0; i < 50; i++) {

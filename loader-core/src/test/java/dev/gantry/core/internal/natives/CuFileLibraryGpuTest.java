@@ -27,9 +27,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Properties, limits, settings and statistics of the libcufile at hand: NVIDIA's on a GPU host. Settings that are made
-/// while the driver is closed hold for the next one in the process that opens it, so each part has a process of its own:
-/// none depends on what ran before it, and what libcufile may do to a process ends no suite.
+/// Properties, limits, settings and statistics of this machine's libcufile, which is NVIDIA's on a
+/// GPU host. Settings that are made while the driver is closed hold for the next opening in the
+/// same process, so each part runs in a process of its own: no part depends on another, and a
+/// process that libcufile ends does not end the tests.
 @Tag("gpu")
 class CuFileLibraryGpuTest {
   private static final String SKIPPED = "skipped: ";
@@ -79,8 +80,8 @@ class CuFileLibraryGpuTest {
         try {
           countARead(cuFile, statistics, folder);
         } finally {
-          // Counts that were reset before libcufile 1.15.1 had stopped counting ended one process
-          // in a thread of its own.
+          // A reset of the counts before libcufile 1.15.1 had stopped counting ended one process,
+          // in a thread of libcufile.
           statistics.stop();
           statistics.reset();
           statistics.setLevel(0);
@@ -126,8 +127,9 @@ class CuFileLibraryGpuTest {
     return cuFile.version().orElseThrow(AssertionError::new);
   }
 
-  /// Settings are set as they are in force, so that the driver can be opened with them. A value that was not set is asked
-  /// for only while the driver is open: what libcufile says before is not what it will use.
+  /// Sets each setting to the value that is in force, so that the driver can open with it. A value
+  /// that was not set is read only while the driver is open, because libcufile returns other
+  /// values before.
   private static final class Settings {
     private static final int POOL_KINDS = 3;
 
@@ -193,14 +195,14 @@ class CuFileLibraryGpuTest {
         Range range = parameters.range(size).orElseThrow(AssertionError::new);
         assertThat(range.least()).as("%s", size).isNotNegative();
       }
-      // Some setters of sizes open libcufile 1.15.1's driver.
+      // Some setters of sizes open the driver of libcufile 1.15.1.
       while (cuFile.useCount().toOptional().orElse(0L) > 0) {
         cuFile.closeDriver();
       }
     }
   }
 
-  /// Runs a part.
+  /// Runs one part.
   static final class Program {
     public static void main(String[] arguments) throws IOException {
       CuFile cuFile = CuFile.find().orElseThrow(AssertionError::new);

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// `docs/cufile.md` names all that is bound here, and nothing that is not there.
+/// `docs/cufile.md` names every function that Gantry binds, and names nothing that does not exist.
 class CuFilePageTest {
   private static final Path PAGE = Path.of("..", "docs", "cufile.md");
   private static final Path MAIN = Path.of("src", "main", "java");
@@ -50,7 +50,7 @@ class CuFilePageTest {
         .toList();
   }
 
-  /// Each file's text, of those whose names match.
+  /// Returns the texts of the files whose names match.
   private static List<String> sources(Path folder, String names) throws IOException {
     try (Stream<Path> files = Files.walk(folder)) {
       return files
@@ -60,7 +60,8 @@ class CuFilePageTest {
     }
   }
 
-  /// The texts of the bindings with such a name: those of the main code, and those that only tests call.
+  /// Returns the texts of the bindings with a name, both the main code's and those that only tests
+  /// call.
   private static List<String> bindings(String name) throws IOException {
     List<String> all = new ArrayList<>(sources(MAIN, name + "\\.java"));
     all.addAll(sources(TESTS, name + "(?<!Test|Contract)\\.java"));
@@ -84,8 +85,8 @@ class CuFilePageTest {
 
   /// A name of `cufile.h`.
   ///
-  /// @param since the version of libcufile whose header has it first
-  /// @param number its number; `-` for a function
+  /// @param since the first version of libcufile whose header has the name
+  /// @param number the value of the name; `-` for a function
   private record Name(String since, String kind, String name, String number) {}
 
   private static List<Name> names() {
@@ -149,7 +150,8 @@ class CuFilePageTest {
         .containsEntry("CU_FILE_P2P_FLAG_C2C", "" + CuFile.CHIP_TO_CHIP);
   }
 
-  /// The header of CUDA on this machine, or the one that the system property `gantry.cufile.header` names.
+  /// Returns the header of CUDA on this machine, or the header that the system property
+  /// `gantry.cufile.header` names.
   private static Path header() {
     Path header =
         Path.of(System.getProperty("gantry.cufile.header", "/usr/local/cuda/include/cufile.h"));
@@ -162,7 +164,7 @@ class CuFilePageTest {
     String code =
         read(header()).replaceAll("(?s)/\\*.*?\\*/", "").replaceAll("//.*|(?m)^#(?!define).*", "");
     Set<String> known = names().stream().map(Name::name).collect(Collectors.toSet());
-    // Macros that help to write the header, and its inline functions.
+    // These are helper macros of the header and its inline functions.
     known.addAll(
         Set.of(
             "CU_FILE_SUCCESS",
@@ -178,7 +180,8 @@ class CuFilePageTest {
     assertThat(named).hasSizeGreaterThan(100).isSubsetOf(known);
   }
 
-  /// Has the C compiler say how large the structs of the header are, which has no more of CUDA than two types.
+  /// The C compiler prints the sizes of the header's structs. The header needs only two types of
+  /// CUDA, which the test declares.
   @Test
   void theLayoutsAreThoseOfTheHeaderAtHand(@TempDir Path folder)
       throws IOException, InterruptedException {

@@ -27,7 +27,7 @@ class JdkFilesTest {
     return -errno.code();
   }
 
-  /// There are other C libraries elsewhere, or none of these functions.
+  /// On other systems the C library is another one, or lacks these functions.
   @Test
   void nothingOfLibcIsLoadedWhereTheJdkReads() throws Exception {
     Path log = folder.resolve("classes");
@@ -117,7 +117,7 @@ class JdkFilesTest {
     assertThat(calls.close(descriptor)).isZero();
   }
 
-  /// An interruption closes the JDK's channel, and the name leads to another file by then.
+  /// An interrupt closes the JDK's channel, and the file's name belongs to another file by then.
   @Test
   void afterAnInterruptionNoBytesOfAnotherFileAreRead() throws IOException {
     Path file = TestFiles.write(folder.resolve("file"), 1, 10);
@@ -138,7 +138,7 @@ class JdkFilesTest {
     assertThat(calls.close(descriptor)).isZero();
   }
 
-  /// A file that was looked at by one is known to the other.
+  /// The state that one implementation reads of a file must equal the state that the other reads.
   @Test
   void theStateOfAFileIsWhatTheKernelSays() {
     Path file = TestFiles.write(folder.resolve("file"), 1, 1234);

@@ -64,7 +64,8 @@ class AzureStoreTest extends ObjectStoreContract {
     return Objects.requireNonNullElse(exchange.getRequestHeaders().getFirst(name), "");
   }
 
-  /// Signs as Azure's page about shared keys says, whatever the client did.
+  /// Computes the signature as Azure's page about shared keys describes it, independently of the
+  /// client.
   @Override
   boolean isAllowed(HttpExchange exchange) {
     if (!query(exchange).getOrDefault("sig", "").isEmpty()) {
@@ -85,7 +86,7 @@ class AzureStoreTest extends ObjectStoreContract {
                 "Range")
             .stream()
             .map(name -> header(exchange, name))
-            // A length of 0 is signed as none.
+            // The text to sign has an empty string for a length of 0.
             .map(value -> (value.equals("0") ? "" : value) + "\n")
             .collect(Collectors.joining());
     String text =
@@ -127,7 +128,7 @@ class AzureStoreTest extends ObjectStoreContract {
             next == null ? "" : next.replace("&", "&amp;"));
   }
 
-  /// The signatures are those of Azure's own library (`azure-storage-blob` 12.35.0).
+  /// The expected signatures come from Azure's own library (`azure-storage-blob` 12.35.0).
   @Test
   void signaturesAreThoseOfAzuresLibrary() {
     AzureKey key = AzureKey.of(ACCOUNT, KEY, "key");

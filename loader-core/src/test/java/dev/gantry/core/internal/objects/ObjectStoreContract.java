@@ -26,12 +26,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// The rules that both stores of objects keep, with a server on the loopback that refuses requests
-/// without the right header.
+/// The rules for both object stores, with a server on the loopback that refuses requests without
+/// the right header.
 abstract class ObjectStoreContract extends StoreContract {
   static final String BUCKET = "a-bucket";
 
-  /// How many names one answer lists.
+  /// The number of names on one page of a listing.
   private static final int PAGE = 2;
 
   private final String scheme;
@@ -43,24 +43,24 @@ abstract class ObjectStoreContract extends StoreContract {
     this.scheme = scheme;
   }
 
-  /// The settings of a user who may read all.
+  /// Returns the settings of a user who may read everything.
   abstract Map<String, String> settings();
 
-  /// A store with these settings, closed with the test.
+  /// Opens a store with these settings; the test closes it.
   abstract Store make(Map<String, String> settings);
 
-  /// The path of the bucket at the server, without slashes at its ends.
+  /// Returns the path of the bucket at the server, without a leading or trailing slash.
   abstract String root();
 
-  /// Whether the server lets a request pass.
+  /// Returns whether the server allows a request.
   abstract boolean isAllowed(HttpExchange exchange);
 
-  /// An answer that lists names.
+  /// Returns the body of an answer that lists names.
   ///
-  /// @param next where the next page begins; null after the last one
+  /// @param next the name at which the next page begins; null after the last page
   abstract String listing(List<String> keys, @Nullable String next);
 
-  /// The parameter by which a request says where its page begins.
+  /// Returns the name of the request parameter for the page's beginning.
   abstract String from();
 
   final Store opened(Map<String, String> settings) {
@@ -120,7 +120,7 @@ abstract class ObjectStoreContract extends StoreContract {
     return query;
   }
 
-  /// The names as XML, in pairs of tags.
+  /// Returns each name as XML between two tags.
   static String elements(List<String> texts, String before, String after) {
     return texts.stream()
         .map(text -> before + text.replace("&", "&amp;").replace("<", "&#x3C;") + after)
@@ -169,7 +169,7 @@ abstract class ObjectStoreContract extends StoreContract {
     }
   }
 
-  /// The other server must not learn who asks.
+  /// The server that the redirect names must not get the credentials.
   @Test
   void noSecretGoesWithARedirect() {
     try (RangeServer other = new RangeServer()) {

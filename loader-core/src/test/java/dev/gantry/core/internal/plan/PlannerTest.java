@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Plans whose shape can be said in advance.
+/// Plans whose shape is known in advance.
 class PlannerTest {
   private static final Location FILE = Location.of("weights");
 
@@ -141,7 +141,8 @@ class PlannerTest {
     int count = 500_000;
     List<ExtentRequest> wanted = new ArrayList<>(count);
     for (int i = 0; i < count; i++) {
-      // A stride without a common divisor visits every place once, far from the last.
+      // The factor and the count have no common divisor, so each offset comes once, far from the
+      // offset before.
       wanted.add(wanted(i * 271_829L % count * 2048, 100, 8));
     }
     ReadPlan plan = Planner.plan(wanted, PlanLimits.DEFAULT);

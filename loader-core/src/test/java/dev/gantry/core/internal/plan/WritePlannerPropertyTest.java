@@ -20,10 +20,11 @@ import net.jqwik.api.PropertyDefaults;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tuple;
 
-/// The rules that every write plan keeps, whatever the parts and the request size.
+/// The rules for all write plans, for any parts and any request size.
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)
 class WritePlannerPropertyTest {
-  /// Empty, small, on borders of blocks and requests and beside them, and larger than memory.
+  /// Lengths of parts: zero, small, at the edges of blocks and requests and beside them, and
+  /// larger than memory.
   @Provide
   Arbitrary<List<Long>> parts() {
     Arbitrary<Long> borders =

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A client beside servers that are none of ours, or lie.
+/// A client whose servers are not Gantry's, or send false data.
 @EnabledOnOs(OS.LINUX)
 @Timeout(60)
 class ResidentPeerTest {
@@ -52,7 +52,7 @@ class ResidentPeerTest {
     location = ResidentWeights.location(socket);
   }
 
-  /// One connection's server.
+  /// Starts a server that answers one connection.
   private Thread answer(IntConsumer answer) {
     int _ = Libc.INSTANCE.unlink(socket);
     int listening = LocalSockets.serverSocket();
@@ -186,7 +186,7 @@ class ResidentPeerTest {
     Cleanup.join(server);
   }
 
-  /// Nothing is allocated for it.
+  /// The client allocates no memory for such a catalogue.
   @Test
   void aCatalogueThatIsTooLongIsRefusedByItsHeader() {
     byte[] header = header(Frames.PROTOCOL);
@@ -198,7 +198,7 @@ class ResidentPeerTest {
     Cleanup.join(server);
   }
 
-  /// As where this process may open no more files: the kernel leaves out what does not fit.
+  /// The kernel drops descriptors when the receiving process can open no more files.
   @Test
   void aDescriptorThatDoesNotComeIsMissed() {
     byte[] catalogue = catalogue("", "a", file("a", BYTES, 0, 0, 0, 0));
@@ -219,7 +219,7 @@ class ResidentPeerTest {
   void aServerThatTakesNoClientsIsGivenUp() throws IOException {
     try (ServerSocketChannel busy = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
       UnixDomainSocketAddress address = UnixDomainSocketAddress.of(socket);
-      // The kernel lets one more wait than it is told.
+      // The kernel lets one more connection wait than the backlog says.
       busy.bind(address, 1);
       try (SocketChannel first = SocketChannel.open(StandardProtocolFamily.UNIX);
           SocketChannel second = SocketChannel.open(StandardProtocolFamily.UNIX)) {

@@ -24,8 +24,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Every function of libcuda and libcufile that a load, a ring and a save call fails once, at its first and last call
-/// and some between. `-Dgantry.every.call=1000` has up to so many calls of each function fail.
+/// Every function of libcuda and libcufile that a load, a ring and a save call fails once: at its
+/// first call, its last call and some calls between. `-Dgantry.every.call=1000` lets up to 1000
+/// calls of each function fail.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class EveryCallStubTest {
@@ -34,14 +35,14 @@ class EveryCallStubTest {
   private static final int CUFILE_INTERNAL_ERROR = 5030;
   private static final int EIO = 5;
 
-  /// Where such a call fails, something that was to be given back to the driver stays there. The first precedes
-  /// others that give back.
+  /// Functions that give a resource back to the driver. If such a call fails, the driver keeps the
+  /// resource. cuCtxPushCurrent is included because it precedes other such calls.
   private static final String GIVES_BACK =
       "cuCtxPushCurrent|.*(Free|Destroy|Release|Deregister|Unregister|Unload|Close|Unmap).*";
 
-  /// Memory that cannot be deregistered is never freed (see `RegistrationCache`), and a driver
-  /// that cannot be closed stays open for the tests that follow. cuCtxPopCurrent ends such calls,
-  /// and fails only where the context is gone.
+  /// Functions whose failure leaves resources: memory that cannot be deregistered is never freed
+  /// (see `RegistrationCache`), and a driver that cannot be closed stays open for the following
+  /// tests. cuCtxPopCurrent ends such calls, and fails only if the context is gone.
   private static final Set<String> KEEP_WHAT_THEY_HAVE =
       Set.of(
           "cuFileBufDeregister",
@@ -53,7 +54,7 @@ class EveryCallStubTest {
   private static final List<String> WRONG =
       List.of("freed while pending", "freed while registered", "pageable copies");
 
-  /// Which library fails.
+  /// The library whose call fails.
   private enum Failing {
     CUDA,
     CUFILE
@@ -94,7 +95,7 @@ class EveryCallStubTest {
     }
   }
 
-  /// The first and the last call, and others evenly between.
+  /// Returns the numbers of the first call, of the last call, and of others evenly between them.
   private static LongStream chosen(long calls) {
     if (calls <= MOST) {
       return LongStream.rangeClosed(1, calls);
@@ -126,8 +127,8 @@ class EveryCallStubTest {
         try {
           loadReadAndSave();
         } catch (GantryException _) {
-          // The library reports its failure; an assertion's failure or any other exception is an
-          // error.
+          // Gantry reports the library's failure. An assertion error or another exception fails
+          // the test.
         } catch (RuntimeException e) {
           throw new AssertionError(where, e);
         }

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 class HostRingTest extends RingContract {
   private static final int BLOCKS = 10;
 
-  /// More batches than are read while a file of ten blocks is copied.
+  /// More batches than the consumer reads while a file of ten blocks is copied.
   private static final int MOST = 1_000_000;
 
   private final AtomicReference<@Nullable Thread> asker = new AtomicReference<>();
@@ -57,7 +57,7 @@ class HostRingTest extends RingContract {
     return Thread.currentThread().equals(asker.get());
   }
 
-  /// @return how many
+  /// @return the number of batches that were taken
   private int takeUntilThisThreadAsks(PrefetchRing<Integer> ring) {
     byte[] bytes = TestFiles.bytes(7, BLOCKS * BLOCK);
     int taken = 0;
@@ -107,8 +107,8 @@ class HostRingTest extends RingContract {
     }
   }
 
-  /// Two readers plan at once, of which one gathers and the other reads. Neither takes the other's answer: a plan
-  /// that has gathers only would be handed over without its bytes.
+  /// Two readers plan at once: one gathers, and the other reads. Neither may take the other's
+  /// plan, because a plan that has gathers only would be handed over without its bytes.
   @Test
   void batchesThatAreGatheredAndBatchesThatAreReadMix() {
     Path file = TestFiles.write(folder.resolve("mixed"), 7, Recipes.SLOT_BYTES);
@@ -144,8 +144,8 @@ class HostRingTest extends RingContract {
     }
   }
 
-  /// Gathers only: of odd numbers one row that is too long to be gathered, of others as many short ones as wake the
-  /// readers.
+  /// Returns a plan with gathers only. Odd numbers have one row that is too long to gather; even
+  /// numbers have many short rows, enough to wake the readers.
   private static BatchPlan<Integer> gathered(Path file, int number) {
     int row = number % 2 == 0 ? BLOCK : 5 * BLOCK;
     int length = number % 2 == 0 ? Recipes.SLOT_BYTES : row;

@@ -19,7 +19,7 @@ import java.util.Random;
 import java.util.function.BiFunction;
 import java.util.function.IntFunction;
 
-/// Random batch plans of which every byte is known.
+/// Random batch plans whose bytes are all known.
 @SuppressWarnings("ArrayRecordComponent") // No test compares them as records.
 final class Recipes {
   static final int BLOCK = PlanLimits.BLOCK_BYTES;
@@ -49,7 +49,7 @@ final class Recipes {
     1, BLOCK - 1, BLOCK, 5 * BLOCK + 1, 100 * BLOCK, 100 * BLOCK - 7
   };
 
-  /// Some of whose sizes are at borders of blocks, and beside them.
+  /// Makes plans over files, some of whose sizes are at the edges of blocks and beside them.
   Recipes(Path folder) {
     this(i -> Location.of(TestFiles.write(folder.resolve("shard" + i), i, LENGTHS[i])));
   }
@@ -60,9 +60,9 @@ final class Recipes {
     }
   }
 
-  /// The same, of files in a remote store.
+  /// Makes the same plans over files in a remote store.
   ///
-  /// @param store makes a file
+  /// @param store stores a file and returns its location
   static Recipes remote(BiFunction<String, byte[], Location> store) {
     return new Recipes(i -> store.apply("shard" + i, TestFiles.bytes(i, LENGTHS[i])));
   }
@@ -71,12 +71,12 @@ final class Recipes {
     return files.stream().map(shard -> shard.file().path()).toList();
   }
 
-  /// A source of so many batches that a seed decides.
+  /// Returns a source of `count` batches, which the seed determines.
   Batches<Expected> batches(int count, long seed) {
     return new Batches<>(count, number -> plan(new Random(seed * 1_000_003 + number)));
   }
 
-  /// Reads from the slot's start on, then host writes, then copies.
+  /// Makes a plan whose slot has reads first, then host writes, then copies.
   BatchPlan<Expected> plan(Random random) {
     List<Piece> pieces = new ArrayList<>();
     List<Read> reads = new ArrayList<>();
@@ -93,7 +93,7 @@ final class Recipes {
     end = writtenAt + bytes.length;
     List<Copy2D> copies = new ArrayList<>();
     for (Piece piece : List.copyOf(pieces)) {
-      // The bytes of a last block behind the required ones are undefined, and so are not copied.
+      // The bytes of a last block behind the required bytes are undefined, so they are not copied.
       if (random.nextBoolean() && piece.bytes().length > 0) {
         end = copy(random, piece, end, copies, pieces);
       }
@@ -126,7 +126,7 @@ final class Recipes {
     return new HostWrites(at, bytes.length, writers);
   }
 
-  /// One row or several, near one another or apart.
+  /// Adds a copy of one row or several rows, adjacent or apart.
   private static int copy(
       Random random, Piece piece, int end, List<Copy2D> copies, List<Piece> pieces) {
     int length = piece.bytes().length;

@@ -45,7 +45,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Rings whose files fail, with a read a batch.
+/// Rings whose files fail, with one read for each batch.
 @ExtendWith(NoLeaks.class)
 class RingFaultTest {
   private static final int BLOCK = Recipes.BLOCK;
@@ -111,7 +111,8 @@ class RingFaultTest {
     assertThat(calls.count(Function.PREAD)).as("nothing more was read").isEqualTo(nth);
   }
 
-  /// Fails when it may, and tells who failed: a reader that sleeps after that has told its ring.
+  /// A writer that fails when the test lets it. Its reader sleeps after it has reported the
+  /// failure to the ring.
   private static final class FailingWriter implements HostWrites.HostWriter {
     private final AtomicReference<Thread> reader = new AtomicReference<>();
     private final CountDownLatch begun = new CountDownLatch(1);
@@ -140,7 +141,8 @@ class RingFaultTest {
     }
   }
 
-  /// Batch 2 fails first, while batch 1 is being written: batch 1 is what the consumer hears of.
+  /// Batch 2 fails first, while batch 1 is being written; the consumer gets the failure of batch
+  /// 1.
   @Test
   void theEarliestBatchThatFailsIsTheOneThrown() {
     FailingWriter earlier = new FailingWriter("of batch 1");
@@ -165,8 +167,8 @@ class RingFaultTest {
     assertThat(source.asked()).isLessThanOrEqualTo(4);
   }
 
-  /// The second piece of the batch is under way when the first fails, and fails later, but before
-  /// anybody asks for the batch.
+  /// The second piece of the batch is in progress when the first piece fails. It also fails,
+  /// before the consumer asks for the batch.
   @Test
   void theFirstFailureOfABatchIsTheOneThrown() {
     FailingWriter first = new FailingWriter("first");
@@ -206,7 +208,7 @@ class RingFaultTest {
     assertThat(calls.count(Function.PREAD)).isEqualTo(1);
   }
 
-  /// The limit ends a wait for a reader that is no more.
+  /// The time limit ends the test if the consumer waits for a reader that no longer exists.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   @Timeout(60)
@@ -239,7 +241,7 @@ class RingFaultTest {
         new IllegalStateException("mine"), new AssertionError("mine"), new IOException("mine"));
   }
 
-  /// Throws what it may not declare, as other languages do.
+  /// Throws a checked exception that the method does not declare, as code in other languages can.
   @SuppressWarnings("unchecked")
   private static <E extends Throwable> RuntimeException sneaky(Throwable failure) throws E {
     throw (E) failure;

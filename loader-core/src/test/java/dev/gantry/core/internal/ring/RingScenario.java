@@ -13,9 +13,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Two readers fill two slots with three batches of two pieces each, for one consumer: it gets all batches in order, each
-/// when both pieces are done, and everybody comes to an end. Subclasses have the ring fail, or closed, in between, or plan
-/// batches before there is a slot for them.
+/// Two readers fill two slots with three batches of two pieces each, for one consumer. The
+/// consumer gets all batches in order, each after both of its pieces are done, and all threads
+/// end. In subclasses the ring fails, is closed in between, or plans batches before they have a
+/// slot.
 class RingScenario implements Scenario {
   static final int BATCHES = 3;
   private static final int SLOT_BYTES = 64;
@@ -24,7 +25,8 @@ class RingScenario implements Scenario {
   private final int mostWithoutSlot;
   private final List<Slot> slots = List.of(new HostSlot(SLOT_BYTES), new HostSlot(SLOT_BYTES));
 
-  /// How many pieces of each batch were done: elements of arrays are no points.
+  /// The number of finished pieces of each batch. The search does not switch threads at accesses
+  /// to array elements.
   private final int[] pieces = new int[BATCHES];
 
   /// The batches that the consumer got.
@@ -47,7 +49,7 @@ class RingScenario implements Scenario {
     return List.of(this::read, this::read, this::consume);
   }
 
-  /// As [RingReader] does, without files.
+  /// Works like [RingReader], without files.
   private void read() {
     for (Task<String> task = scheduler.take(); task != null; task = scheduler.take()) {
       switch (task) {
@@ -110,7 +112,7 @@ class RingScenario implements Scenario {
     slots.forEach(Slot::release);
   }
 
-  /// The second batch fails: the consumer gets the first one, then the reason.
+  /// The second batch fails: the consumer gets the first batch, then the failure.
   static final class Failing extends RingScenario {
     private boolean failed;
 
@@ -141,7 +143,7 @@ class RingScenario implements Scenario {
     }
   }
 
-  /// Another thread closes the ring at any time: nobody waits for ever, and no slot is lost.
+  /// Another thread closes the ring at any time: no thread waits for ever, and no slot is lost.
   static class Closed extends RingScenario {
     Closed() {
       this(0);
@@ -176,7 +178,7 @@ class RingScenario implements Scenario {
     }
   }
 
-  /// The third batch is planned while the first two have the slots.
+  /// The third batch is planned while the first two batches have the slots.
   static final class PlannedAhead extends RingScenario {
     PlannedAhead() {
       super(1);

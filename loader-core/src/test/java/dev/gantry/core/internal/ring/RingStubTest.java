@@ -35,7 +35,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Rings on a device that refuses, and what they leave there.
+/// Rings on a device whose driver refuses calls, and the resources that they must not leave there.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class RingStubTest {
@@ -93,13 +93,13 @@ class RingStubTest {
     return new Read(Location.of(file), (long) block * BLOCK, BLOCK, BLOCK, 0, slotOffset);
   }
 
-  /// The block that goes with a batch's own, through the same staging buffer where both are read by
-  /// one reader.
+  /// Returns the number of a second block for a batch. A lone reader brings both blocks through
+  /// the same staging buffer.
   private static int other(int number) {
     return (number + 7) % COUNT;
   }
 
-  /// Something of everything.
+  /// Plans with reads, host writes and copies.
   private Batches<Integer> batches() {
     return new Batches<>(
         COUNT,
@@ -160,8 +160,8 @@ class RingStubTest {
   void theNextRingTakesWhatTheOneBeforeHad() {
     byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
     for (int epoch = 1; epoch <= 3; epoch++) {
-      // A second reader takes buffers and events when it
-      // first reads, which may be in any epoch or in none.
+      // A second reader would take buffers and events at its first read, which may be in any epoch
+      // or in none.
       try (PrefetchRing<Integer> ring = gantry.ring(options(1), batches())) {
         checkAll(ring, bytes);
       }
@@ -179,7 +179,8 @@ class RingStubTest {
         }
       }
       if (epoch > 2) {
-        // The memory of the first ring's slots has taken some of its events.
+        // Some events of the first ring stay with the memory of its slots, so only the third ring
+        // finds all that it needs.
         assertThat(cuda.calls("cuEventCreate")).as("cuEventCreate in epoch %d", epoch).isZero();
       }
       cuda.clear();
@@ -212,8 +213,8 @@ class RingStubTest {
     }
   }
 
-  /// A device call that fails while batches flow ends the ring with one failure: the batches
-  /// before it are whole, and nothing is left.
+  /// A device call that fails while batches are read ends the ring with one failure: the batches
+  /// before it are complete, and no resource is left.
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -27,7 +27,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Rings that are opened while their session is closed.
 @ExtendWith(NoLeaks.class)
 class RingsTest {
   private static RingOptions options() {
@@ -40,7 +39,7 @@ class RingsTest {
     return new Batches<>(100, RingContract::number);
   }
 
-  /// The transports are still open, and another thread is about to close them.
+  /// The transfer engine is still open: another thread is about to close it.
   @Test
   @SuppressWarnings("try") // Closed at first.
   void aRingOfAClosedSessionReadsNothing() {
@@ -82,7 +81,7 @@ class RingsTest {
     }
   }
 
-  /// As where there is no memory for the batch's own objects.
+  /// The same happens when the heap has no space for the batch's own objects.
   @Test
   @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
@@ -133,7 +132,7 @@ class RingsTest {
     gantry.close();
   }
 
-  /// The first batch may be asked for before the ring is there for its consumer.
+  /// The ring may ask its source for the first batch before `ring` returns.
   @Test
   @SuppressWarnings("try") // The source tries to close it.
   void aSourceThatClosesTheSessionIsToldThatItCannot() {

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Files that change between any two calls of those who read them.
+/// Files that change between any two calls of a reader.
 @ExtendWith(NoLeaks.class)
 class ChangingFilesTest {
   private static final int BLOCK = 4096;
@@ -72,7 +72,8 @@ class ChangingFilesTest {
         });
   }
 
-  /// A batch a block: those that the program got before the change stay what they were.
+  /// Reads one batch for each block. The batches that the program got before the change must not
+  /// change.
   private static byte[] batches(GantrySession session, Path file) {
     BatchPlanSource<Integer> source =
         new BatchPlanSource<>() {
@@ -133,8 +134,8 @@ class ChangingFilesTest {
     }
   }
 
-  /// A mapping shows the file as it is. One that was shorter before it was mapped is refused; docs/limits.md says what a
-  /// later change does.
+  /// A mapping shows the current file. A file that became shorter before it was mapped is refused;
+  /// docs/limits.md describes the effect of later changes.
   @Test
   void aFileThatHasChangedBeforeItWasMappedIsRefused() throws IOException {
     Path file = Files.write(folder.resolve("mapped"), BEFORE);

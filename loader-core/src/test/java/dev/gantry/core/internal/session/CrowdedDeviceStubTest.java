@@ -46,14 +46,15 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Sixteen loads at once onto a GPU that has no room for all of them.
+/// Sixteen concurrent loads onto a GPU whose memory is too small for all of them.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CrowdedDeviceStubTest {
   private static final int LOADS = 16;
 
-  /// The stub aligns such slabs as the driver does, so that none is allocated twice.
+  /// The stub aligns slabs of this size as the driver does, so each slab is allocated at the first
+  /// attempt.
   private static final int SLAB = 2 << 20;
 
   private static final int LENGTH = 4 * SLAB;
@@ -68,7 +69,7 @@ class CrowdedDeviceStubTest {
   private Path file;
   private DeviceSlab filler;
 
-  /// The thread of a load, whose readers take over its class loader.
+  /// Marks the thread of a load, whose readers inherit the class loader.
   private static final class Load extends ClassLoader {
     private final Cancellation cancellation = new Cancellation();
   }
@@ -90,7 +91,7 @@ class CrowdedDeviceStubTest {
     assertThat(cuda.count("device bytes")).isZero();
   }
 
-  /// Takes all of the GPU's memory but `bytes`.
+  /// Allocates all of the GPU's memory but `bytes`.
   private void leave(long bytes) {
     long free;
     try (var _ = context.enter()) {
@@ -123,9 +124,9 @@ class CrowdedDeviceStubTest {
     throw new AssertionError("no failure");
   }
 
-  /// Takes the memory of a load of 64 slabs.
+  /// Allocates the memory of a load of 64 slabs.
   ///
-  /// @return the slabs; none if there was no room for all of them
+  /// @return the slabs; none if the memory is too small for all of them
   private static List<Slab> take() {
     List<List<Slab>> taken = new ArrayList<>();
     try {
@@ -178,8 +179,9 @@ class CrowdedDeviceStubTest {
     }
   }
 
-  /// One more fits beside the load that goes on. Freeing device memory waits for all work of the device, so loads that end
-  /// early leave that to another thread, also where no memory may be kept.
+  /// The device has memory for one more load beside the load that continues. Freeing device memory
+  /// waits for all work of the device, so loads that end early leave the freeing to another
+  /// thread, even if the session may keep no memory.
   @Test
   void cancelledLoadsReturnWhileAnotherOneGoesOn() throws Exception {
     leave(2 * LENGTH + SLAB);
@@ -201,7 +203,7 @@ class CrowdedDeviceStubTest {
     FutureTask<Loaded> goesOn = new FutureTask<>(() -> load(other));
     executor.execute(goesOn);
     await(otherReads);
-    // The thread that frees idle memory waits, so that all that is freed now is freed by the loads.
+    // The thread that frees idle memory waits, so any call of cuMemFree now comes from the loads.
     CountDownLatch watchWaits = new CountDownLatch(1);
     IdleWatch.watch(() -> {
       watchWaits.countDown();

@@ -27,7 +27,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Reads past the CPU into memory that is not ours: it is registered once a load, or staged with the reason.
+/// Reads past the CPU into the caller's memory: the memory is registered once for each load, or
+/// the read is staged and its reason reported.
 @Tag("gpu-stub")
 class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
   private final StubControls cuFile = StubControls.cuFile();
@@ -129,7 +130,7 @@ class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
     assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
     assertThat(report.files().getFirst().reason())
         .isEqualTo("cuFile does not register memory of a stream-ordered pool");
-    // The stub's device memory is the host's.
+    // The stub's device memory is host memory, so the test reads it directly.
     assertThat(
             MemorySegment.ofAddress(pooled.address())
                 .reinterpret(1 << 20)
@@ -159,7 +160,7 @@ class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
     }
   }
 
-  /// Device memory whose address the test may know.
+  /// Device memory whose address the test can read.
   private static final class Pointer extends CUdeviceptr {
     long address() {
       return getNativePointer();

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Loads into memory of the CPU, from first to last.
+/// Loads into memory of the CPU.
 @ExtendWith(NoLeaks.class)
 class LoadTest {
   private static final int LENGTH = 700_001;
@@ -132,7 +132,7 @@ class LoadTest {
     }
   }
 
-  /// A relocated extent leaves a slab behind from which nothing was taken: that slab is freed at
+  /// A relocated extent may empty the slab that it was read into; the load frees that slab at
   /// once.
   @Test
   void aSlabFromWhichEverythingMovedIsNotKept() {

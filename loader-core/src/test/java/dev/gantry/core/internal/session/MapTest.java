@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Files as memory. [NoLeaks] looks into `/proc/self/maps`.
+/// Files that are mapped into memory. [NoLeaks] also checks `/proc/self/maps`.
 @ExtendWith(NoLeaks.class)
 class MapTest {
   private static final int LENGTH = 4 << 20;
@@ -75,7 +75,7 @@ class MapTest {
     }
   }
 
-  /// A kernel with larger pages than most have.
+  /// A kernel whose pages have 64 KiB.
   private static final class LargePages extends ForwardingFileCalls {
     static final long BYTES = 64 << 10;
 
@@ -99,7 +99,7 @@ class MapTest {
     }
   }
 
-  /// The offset in the file of its one mapping.
+  /// Returns the offset in the file at which its only mapping begins.
   private long mappedOffset() throws IOException {
     String mapping =
         Files.readAllLines(Path.of("/proc/self/maps")).stream()

@@ -39,8 +39,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The rules of reads into given memory: they write the wanted bytes, wherever these lie in file
-/// and memory, and not one byte beside them; and a read that fails says which parts are complete.
+/// The rules for reads into given memory: they write all wanted bytes at any offset of file and
+/// memory, and change no other byte; a failed read reports which parts are complete.
 @ExtendWith(NoLeaks.class)
 abstract class MemoryReadContract {
   private static final int LENGTH = 3_000_001;
@@ -52,7 +52,7 @@ abstract class MemoryReadContract {
   Path first;
   private Path second;
 
-  /// Memory of the kind under test, which holds [#BEFORE] in each byte.
+  /// Memory of the kind under test, whose bytes are [#BEFORE] at first.
   interface Block extends AutoCloseable {
     Memory memory();
 
@@ -146,7 +146,8 @@ abstract class MemoryReadContract {
     }
   }
 
-  /// For kinds that may choose their transport: cuFile knows local files only.
+  /// Checks remote files. Only kinds that may choose their transport do so, because cuFile reads
+  /// local files only.
   void checkRemoteFiles() {
     byte[] bytes = TestFiles.bytes(1, LENGTH);
     try (RangeServer server = new RangeServer();
@@ -221,7 +222,8 @@ abstract class MemoryReadContract {
               new ReadInto("a", new Extent(first, 0, LENGTH), block.memory().slice(0, LENGTH)),
               new ReadInto(
                   "b", new Extent(second, 0, LENGTH), block.memory().slice(LENGTH, LENGTH)));
-      // Each file has three megabytes, in requests of one: the fifth request is b's.
+      // Each file has three megabytes, read in requests of one megabyte, so the fifth request is
+      // for the file of b.
       calls.from(
           FaultyFileCalls.Function.PREAD, failingRead(), new FaultyFileCalls.Fails(Errno.EIO));
       TransferException.IncompleteRead failed =
@@ -243,7 +245,7 @@ abstract class MemoryReadContract {
     }
   }
 
-  /// The number of the read that fails: the second request of the second file.
+  /// Returns the number of the read that fails: the second request for the second file.
   int failingRead() {
     return 5;
   }

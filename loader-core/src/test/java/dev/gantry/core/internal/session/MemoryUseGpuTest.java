@@ -52,7 +52,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// A load to a GPU takes the memory that was predicted, by the counters of memory in use.
+/// A load to a GPU uses the predicted amount of memory, by the counters of memory in use.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class MemoryUseGpuTest {
@@ -70,7 +70,8 @@ class MemoryUseGpuTest {
     assertThat(LiveResources.mostUsed()).as("in use before").isEqualTo(MemoryUse.NOTHING);
   }
 
-  /// Has so many readers at work at once: none reads before each of them is about to.
+  /// Opens a session whose readers work at the same time: no read starts before `readers` threads
+  /// have one to make.
   private static GantrySession together(int readers) {
     Set<Thread> seen = ConcurrentHashMap.newKeySet();
     CountDownLatch all = new CountDownLatch(readers);
@@ -98,7 +99,7 @@ class MemoryUseGpuTest {
         .withLimits(new PlanLimits(requestBytes, 0, 2 << 20));
   }
 
-  /// Large ones and small ones, of which some are moved.
+  /// Returns large and small extents; some of them must be moved for their alignment.
   private List<ExtentRequest> wanted() {
     List<ExtentRequest> wanted = new ArrayList<>();
     for (int length : new int[] {1, 5_000_000, 4096, 77, 2_000_000, 1_500_000}) {
@@ -137,7 +138,7 @@ class MemoryUseGpuTest {
       MemoryUse used = LiveResources.mostUsed();
       assertThat(used).isEqualTo(new MemoryUse(used.deviceBytes(), pinned, 0));
     } catch (DeviceUnavailableException e) {
-      // libcufile takes no file where udev does not know its disk.
+      // libcufile refuses files whose disk udev does not know.
       abort(e.getMessage());
     }
   }
@@ -149,7 +150,7 @@ class MemoryUseGpuTest {
     try (GantrySession session = GantrySession.open()) {
       List<HostFill> fills = bytes.stream().map(size -> new HostFill(size, _ -> {})).toList();
       session.fill(fills, DEVICE, options).close();
-      // Slabs take up to 2 MiB, and one at a time is on its way.
+      // Slabs have up to 2 MiB, and one slab at a time is being copied.
       MemoryUse used = LiveResources.mostUsed();
       long all = bytes.stream().mapToLong(Long::longValue).sum();
       assertThat(used.deviceBytes()).isBetween(all, all + bytes.size() * 64);
@@ -176,7 +177,7 @@ class MemoryUseGpuTest {
     }
   }
 
-  /// Batches of rows that begin anywhere, by reads or by a kernel.
+  /// Batches of rows at any offset, brought by reads or by a kernel.
   private final class Rows implements BatchPlanSource<Integer> {
     private static final int ROWS = 3000;
     private int next;

@@ -41,7 +41,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Loads of remote files onto devices.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
@@ -147,7 +146,7 @@ class RemoteLoadStubTest {
         .hasMessageContaining("tensor 'x'");
   }
 
-  /// The rest of the memory stays as it was.
+  /// The load must not change the rest of the memory.
   @Test
   void bytesArriveInMemoryOfTheCaller() {
     int bytes = 50 * BLOCK;
@@ -198,7 +197,7 @@ class RemoteLoadStubTest {
 
   @Test
   void fewPinnedBuffersBringEverything() {
-    // The driver pins two buffers and no third.
+    // The driver pins two buffers and refuses the third.
     TransferOptions large =
         options().withLimits(PlanLimits.DEFAULT.withRequestBytes(64L << 10)).withThreads(4);
     cuda.fail("cuMemHostRegister", 3, 2, 0);

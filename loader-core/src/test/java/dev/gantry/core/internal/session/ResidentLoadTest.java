@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Bytes that a server keeps, as loads of its clients see them.
+/// Bytes that a server keeps, as its clients load them.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class ResidentLoadTest {
@@ -79,7 +79,7 @@ class ResidentLoadTest {
       try (ResidentWeights held = ResidentWeights.hold(server.location())) {
         assertThat(held.device()).isEqualTo(device);
         Location kept = held.entry();
-        // The last one is not aligned.
+        // The offset of the last extent is not aligned.
         List<ExtentRequest> wanted =
             List.of(
                 new ExtentRequest(new Extent(kept, HEADER, 4096), 256),
@@ -95,7 +95,7 @@ class ResidentLoadTest {
         }
         session.freeIdle();
         assertThat(LiveResources.snapshot()).isEqualTo(before);
-        // Reads by the CPU cross from the memory file to the device's and back.
+        // This read by the CPU crosses from the memory file to device memory and back.
         Extent whole = new Extent(kept, 0, BYTES);
         TransferOptions options = TransferOptions.defaults();
         try (Loaded loaded =
@@ -117,7 +117,7 @@ class ResidentLoadTest {
     return Arrays.copyOfRange(bytes, (int) extent.offset(), (int) extent.end());
   }
 
-  /// Nobody can change the memory: not even its size.
+  /// No process can change the memory file, not even its size.
   @Test
   void theMemoryIsSealed() throws IOException {
     Path file = Files.write(folder.resolve("weights"), new byte[5000]);
@@ -146,7 +146,7 @@ class ResidentLoadTest {
     }
   }
 
-  /// The only one of this process.
+  /// Returns the only memory file of this process.
   private static Path memoryFile() throws IOException {
     try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
       for (Path file : files.toList()) {

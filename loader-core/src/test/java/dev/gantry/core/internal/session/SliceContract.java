@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Parts of tensors along any axis, in the memory of one device or several.
+/// Slices of tensors along any axis, in the memory of one device or several.
 @ExtendWith(NoLeaks.class)
 abstract class SliceContract {
   private static final int BLOCK = PlanLimits.BLOCK_BYTES;
@@ -34,7 +34,7 @@ abstract class SliceContract {
   @TempDir Path folder;
   private final GantrySession gantry = GantrySession.open();
 
-  /// One list of devices, or several, for as many ranks.
+  /// Returns lists of devices; a list has a device for each rank.
   abstract List<List<Device>> devices();
 
   @AfterEach
@@ -42,7 +42,7 @@ abstract class SliceContract {
     gantry.close();
   }
 
-  /// Bytes of a tensor of three axes, of which the middle one is sliced.
+  /// A tensor of three axes, which is sliced along the middle axis.
   private record Tensor(long offset, int outer, int rows, int inner) {
     int bytes() {
       return outer * rows * inner;
@@ -119,7 +119,8 @@ abstract class SliceContract {
           }
         }
         TransferReport report = loaded.getFirst().report();
-        // All is wanted by someone: but for the blocks at the ends of runs, nothing twice.
+        // Some rank wants each byte, so no byte is read twice, except in the blocks at the ends of
+        // runs.
         assertThat(report.bytes())
             .as("seed %s", seed)
             .isLessThanOrEqualTo(length + 2L * BLOCK * (tensors.size() + 1));

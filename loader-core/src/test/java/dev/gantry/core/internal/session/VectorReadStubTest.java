@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Reads into many places, by a libcufile that fills several pieces of memory by one request.
+/// Reads into many pieces of memory, by a libcufile that fills several pieces with one request.
 @Tag("gpu-stub")
 class VectorReadStubTest extends DeviceMemoryReadContract {
   private static final int PARTS = 100;
@@ -60,7 +60,8 @@ class VectorReadStubTest extends DeviceMemoryReadContract {
         .withLimits(PlanLimits.DEFAULT);
   }
 
-  /// The file's beginning, in parts whose places lie in another order than their bytes.
+  /// Returns the beginning of the file in parts, whose order in memory differs from their order in
+  /// the file.
   private List<ReadInto> parts(Block block) {
     List<ReadInto> parts = new ArrayList<>();
     for (int i = 0; i < PARTS; i++) {
@@ -79,7 +80,7 @@ class VectorReadStubTest extends DeviceMemoryReadContract {
 
   private void requireRead(Block block) {
     byte[] expected = TestFiles.bytes(1, PARTS * BYTES);
-    // The stub's device memory is the host's.
+    // The stub's device memory is host memory, so the test reads it directly.
     MemorySegment read =
         MemorySegment.ofAddress(((Memory.OnDevice) block.memory()).address())
             .reinterpret((long) PARTS * BYTES);

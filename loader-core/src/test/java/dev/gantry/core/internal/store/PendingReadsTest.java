@@ -34,7 +34,7 @@ class PendingReadsTest {
   private final Queue<ReadRequest> held = new ConcurrentLinkedQueue<>();
   private final List<Throwable> failures = new ArrayList<>();
 
-  /// A file whose reads end when the test lets them.
+  /// A file whose reads end when the test ends them.
   private SourceFile file;
 
   @BeforeEach
@@ -78,7 +78,7 @@ class PendingReadsTest {
   }
 
   private void start(PendingReads reads, long bytes, Runnable whenDone) {
-    // Nothing touches the memory.
+    // The address is not real, because nothing accesses the memory.
     MemorySegment memory = MemorySegment.ofAddress(4096).reinterpret(bytes);
     reads.start(file, memory, 0, bytes, whenDone, failures::add);
   }
@@ -166,7 +166,7 @@ class PendingReadsTest {
     }
   }
 
-  /// One that is down is not asked for ever.
+  /// The limit keeps requests to a server that is down from being repeated for ever.
   @Test
   void aServerIsAskedAgainAsOftenAsReadsSucceedAndSomeMore() {
     try (PendingReads reads = new PendingReads()) {

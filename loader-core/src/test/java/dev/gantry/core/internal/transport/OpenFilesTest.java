@@ -37,7 +37,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Which files stay open.
 @ExtendWith(NoLeaks.class)
 class OpenFilesTest {
   private static final int MOST = 3;
@@ -92,14 +91,14 @@ class OpenFilesTest {
     calls.at(Function.OPEN, 3, new Fails(Errno.EMFILE));
     touch(cache.use(file(2)));
     assertThat(openFiles()).isEqualTo(2);
-    // The one that is used makes no room.
+    // The cache does not close a file that is in use, so no descriptor becomes free.
     calls.from(Function.OPEN, 5, new Fails(Errno.EMFILE));
     assertThatThrownBy(() -> cache.use(file(1))).hasMessageContaining("EMFILE");
     touch(used);
     cache.close();
   }
 
-  /// It would seem that the file system has no direct reads.
+  /// Otherwise the file system would seem to have no direct reads.
   @Test
   void theLackOfASecondDescriptorIsNotHidden() {
     calls.at(Function.OPEN, 2, new Fails(Errno.EMFILE));
@@ -108,7 +107,7 @@ class OpenFilesTest {
     assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
   }
 
-  /// Reads one byte of each file, all files three times.
+  /// Reads one byte of each file, and all files three times in turns.
   private void readThreeTimes(int files) {
     HostSlab slab = HostSlab.allocate(4096);
     TransferOptions options =
@@ -175,7 +174,7 @@ class OpenFilesTest {
       Future<?> one = executor.submit(() -> touch(cache.use(file)));
       await(opening);
       Future<?> two = executor.submit(() -> touch(cache.use(file)));
-      // Neither waits for that file.
+      // The opening of another file waits for neither thread.
       touch(cache.use(file(1)));
       assertThat(cache.reports()).hasSize(1);
       goOn.countDown();

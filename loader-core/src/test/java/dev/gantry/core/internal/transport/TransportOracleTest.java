@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Which transport carries which bytes, and why not a better one.
+/// The choice of the transport for given bytes, and the reasons against better ones.
 class TransportOracleTest {
   private static final String GPU = "cuda:0";
 
@@ -49,8 +49,8 @@ class TransportOracleTest {
   @CsvSource(
       nullValues = "-",
       value = {
-        // device, only, no descriptor, no direct I/O,
-        // failure, cached, cuFile refuses: transport, why
+        // The columns are: device, only, no descriptor, no direct I/O, failure, cached, cuFile
+        // refuses, transport, and reason.
         "host, -, '', '', '', true, -, host, ''",
         "host, -, '', '', '', false, -, host, ''",
         "host, host, '', '', '', false, -, host, ''",
