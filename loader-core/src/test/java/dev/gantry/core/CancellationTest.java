@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// Who hears of a cancellation.
 class CancellationTest {
   private final Cancellation cancellation = new Cancellation();
   private final List<String> heard = new ArrayList<>();
@@ -33,7 +32,7 @@ class CancellationTest {
     assertThat(cancellation.isCancelled()).isTrue();
   }
 
-  /// A load that is not told would wait on.
+  /// A load whose listener is not called would continue to wait.
   @Test
   void everybodyHearsThoughSomeThrow() {
     IllegalStateException own = new IllegalStateException("own");

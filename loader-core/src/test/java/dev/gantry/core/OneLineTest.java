@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Text from a file cannot forge a line of a message, whoever throws it.
+/// Text from a file cannot add a line to a message, in any exception.
 class OneLineTest {
   private static final Path FILE = Path.of("weights");
 
@@ -39,7 +39,7 @@ class OneLineTest {
     String message = exception.getMessage();
     assertThat(message.chars()).noneMatch(Character::isISOControl);
     assertThat(message).doesNotContain("\u2028", "\u2029");
-    // A lone surrogate has no bytes in UTF-8, and would be written as a question mark.
+    // A lone surrogate cannot be encoded in UTF-8, and would be printed as a question mark.
     assertThat(StandardCharsets.UTF_8.newEncoder().canEncode(message)).isTrue();
   }
 

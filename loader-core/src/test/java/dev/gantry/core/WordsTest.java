@@ -13,7 +13,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Devices, shapes, dtypes and extents.
 class WordsTest {
   @Test
   void devicesByName() {

@@ -14,17 +14,17 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Files that other threads open and close meanwhile are no leaks.
+/// Files that other threads open and close during the check are no leaks.
 class NoLeaksTest {
   private static final int LOOKS = 500;
 
-  /// Threads look at what is available whenever they give memory back.
+  /// Threads read the registered bytes of all processes whenever they free memory.
   @Test
   void aLookAtWhatProcessesRegisteredLeavesNothingOpen(@TempDir Path folder) throws Exception {
     AtomicBoolean over = new AtomicBoolean();
     RegisteredPages pages = new RegisteredPages(Libc.INSTANCE, folder.resolve("registered"));
     try (ExecutorService executor = Executors.newSingleThreadExecutor()) {
-      // So that the file is there, and is open once.
+      // The file exists from now on and is open once.
       pages.add(1);
       List<String> before = NoLeaks.openFiles();
       Future<?> other =

@@ -25,7 +25,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A session's metrics in a registry of Micrometer.
 @ExtendWith(NoLeaks.class)
 class SessionMetersTest {
   private static final int LENGTH = 1 << 20;
@@ -68,7 +67,7 @@ class SessionMetersTest {
     }
   }
 
-  /// One row a meter and tag.
+  /// The table of the docs has one row for each meter and tag.
   @Test
   void theDocsNameEveryMeter() throws IOException {
     String page = Files.readString(Path.of("..", "docs", "observability.md"));

@@ -15,15 +15,17 @@ import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// The tests that a GPU host runs, on the stubs.
+/// Runs the tests that need a GPU on the stubs.
 @Tag("beside")
 class StubGpuSuiteTest {
-  /// They take half of the time, so they have a JVM of their own beside that of the others.
+  /// The tests of rings take half of the time, so they run in a JVM of their own beside the
+  /// others.
   private static final String RINGS = "dev.gantry.core.internal.ring";
 
   private static final String INTERNAL = "dev.gantry.core.internal.";
 
-  /// Batches are filled by the newest libcufile, all else by 1.15, and loads and saves by both.
+  /// The newest libcufile is used for rings, libcufile 1.15 for all other tests, and both for
+  /// loads and saves.
   @Test
   void allThatNeedsAGpuPassesOnTheStubs() {
     Map<String, String> newest = StubbedJvm.newCuFile();
@@ -43,7 +45,7 @@ class StubGpuSuiteTest {
     StubbedJvm.runTests(all, packages, "gpu", "gpu-stub");
   }
 
-  /// A program for the next test.
+  /// The program of the next test.
   static final class Start {
     public static void main(String[] arguments) {
       System.out.println("cuInit " + JCudaDriver.cuInit(0));

@@ -14,15 +14,16 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Three readers want one block at once; the first fetch of it fails. It is fetched once more, by one of them, all get the
-/// right bytes, and one is told that the file is whole.
+/// Three readers want one block at once, and the first fetch of the block fails. One of them
+/// fetches it once more, all get the right bytes, and one is told that the file is complete.
 final class BlockScenario implements Scenario {
   private static final byte[] BYTES = {1, 2, 3, 4, 5, 6, 7};
 
   private final Path folder;
   private final CachedFile file;
 
-  /// Fetches that failed, fetches that did not, and files that became whole: elements of arrays are no points.
+  /// The numbers of all fetches, of successful fetches, and of completions of the file. The
+  /// explorer does not switch threads at accesses to array elements.
   private final int[] counts = new int[3];
 
   BlockScenario() throws IOException {
@@ -62,7 +63,7 @@ final class BlockScenario implements Scenario {
     return List.of(this::read, this::read, this::read);
   }
 
-  /// As [FillingFile] does.
+  /// Works like [FillingFile].
   private void read() {
     try (Arena arena = Arena.ofShared()) {
       MemorySegment target = arena.allocate(BYTES.length);
@@ -73,7 +74,7 @@ final class BlockScenario implements Scenario {
     }
   }
 
-  /// @return whether the bytes are there
+  /// @return whether `target` has the bytes
   private boolean read(MemorySegment target) {
     return switch (file.take(0, true)) {
       case GOOD -> file.entry().read(target, 0);

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// One file's entry beside other processes, which replace and remove entries.
+/// The cache entry of one file, while other processes replace and remove entries.
 @ExtendWith(NoLeaks.class)
 class CacheEntryTest {
   private static final FileCalls CALLS = Libc.INSTANCE;

@@ -19,7 +19,7 @@ import java.util.List;
 final class CacheProgram {
   private CacheProgram() {}
 
-  /// @param arguments the cache's folder, the URL, the seed of the bytes, and how many there are
+  /// @param arguments the cache's folder, the URL, the seed of the bytes, and their number
   static void main(String[] arguments) {
     byte[] expected = TestFiles.bytes(Long.parseLong(arguments[2]), Integer.parseInt(arguments[3]));
     try (GantrySession session = GantrySession.open()) {
@@ -37,7 +37,7 @@ final class CacheProgram {
     }
   }
 
-  /// Starts one.
+  /// Starts the program in a JVM of its own.
   static Process start(Path folder, Location file, long seed, int length) throws IOException {
     return ChildJvm.command(List.of("-Xmx256m"), CacheProgram.class, folder, file, seed, length)
         .redirectOutput(ProcessBuilder.Redirect.DISCARD)

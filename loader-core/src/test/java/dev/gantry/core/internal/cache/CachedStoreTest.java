@@ -15,7 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A cached store does what every store does.
+/// A cached store keeps the rules of all stores.
 class CachedStoreTest extends StoreContract {
   private final RangeServer server = new RangeServer();
   private final HttpStore http = new HttpStore();

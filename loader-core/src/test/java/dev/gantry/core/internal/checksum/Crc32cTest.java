@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)
 class Crc32cTest {
-  /// Around the steps in which memory is summed.
+  /// The step in which memory is summed; tests use lengths around it.
   private static final int STEP = 1 << 20;
 
   private static int expected(byte[] bytes) {
@@ -38,7 +38,8 @@ class Crc32cTest {
     return Crc32c.of(MemorySegment.ofArray(bytes));
   }
 
-  /// RFC 3720, B.4, has these of 32 bytes; that of the digits is the customary check value.
+  /// RFC 3720, B.4, gives the checksums of 32 bytes; the checksum of the digits is CRC-32C's
+  /// customary check value.
   @Test
   void knownChecksums() {
     byte[] ones = new byte[32];
@@ -85,7 +86,7 @@ class Crc32cTest {
     assertThat(sum).isEqualTo(expected(bytes));
   }
 
-  /// Lengths that no test can sum.
+  /// Lengths so large that no test could make such data.
   @Provide
   Arbitrary<Long> anyLength() {
     return Arbitraries.oneOf(
@@ -108,7 +109,7 @@ class Crc32cTest {
     assertThat(left).isEqualTo(right);
   }
 
-  /// 4 GiB and some, truly summed: a second of work.
+  /// This test sums more than 4 GiB, which takes a second.
   @Test
   void moreThanFourGibibytes() {
     byte[] block = TestFiles.bytes(5, 1 << 20);
@@ -123,7 +124,7 @@ class Crc32cTest {
     whole.update(tail);
     assertThat(Crc32c.combine(rest, of(tail), tail.length)).isEqualTo((int) whole.getValue());
     long length = (long) blocks * block.length;
-    // The same, with all of it behind the first byte.
+    // The result must be the same if all of this comes behind a first byte.
     int head = of(new byte[] {1});
     assertThat(Crc32c.combine(Crc32c.combine(head, rest, length), of(tail), tail.length))
         .isEqualTo(Crc32c.combine(head, (int) whole.getValue(), length + tail.length));

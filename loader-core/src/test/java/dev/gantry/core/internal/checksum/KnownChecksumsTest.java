@@ -35,7 +35,7 @@ class KnownChecksumsTest {
     return known;
   }
 
-  /// Cuts from 0 to the end, in any order.
+  /// Adds all bytes in pieces, in random order.
   private static void addInPieces(Random random, byte[] bytes, KnownChecksums sums) {
     List<int[]> pieces = new ArrayList<>();
     for (int at = 0; at < LENGTH; ) {
@@ -43,7 +43,7 @@ class KnownChecksumsTest {
       pieces.add(new int[] {at, step});
       at += step;
     }
-    // Some come twice, as after a read that was done again.
+    // One piece is added twice, as after a repeated read.
     pieces.add(pieces.get(random.nextInt(pieces.size())));
     Collections.shuffle(pieces, random);
     for (int[] piece : pieces) {
@@ -58,7 +58,7 @@ class KnownChecksumsTest {
     KnownChecksums sums = new KnownChecksums(known(random, bytes));
     addInPieces(random, bytes, sums);
     assertThat(sums.compare()).isEmpty();
-    // They are forgotten then.
+    // The first comparison has removed the checksums.
     assertThat(sums.compare()).isEmpty();
   }
 

@@ -3,6 +3,6 @@ package dev.gantry.core.internal.commit;
 
 import org.junit.jupiter.api.Tag;
 
-/// A write that chooses its transport by evidence.
+/// Writes whose transport the transfer engine chooses.
 @Tag("gpu")
 class ChosenWriteGpuTest extends WriteContract {}

@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Tag;
 
 @Tag("gpu")
 class CompatWriteGpuTest extends WriteContract {
-  /// libcufile takes no file where udev does not know its disk, as in many containers: then there
-  /// is nothing to test here. The stub takes all.
+  /// Skips the tests if libcufile refuses the file, because udev does not know its disk, as in
+  /// many containers. The stub accepts all files.
   @BeforeEach
   void cuFileTakesFiles() {
     try {
@@ -27,7 +27,7 @@ class CompatWriteGpuTest extends WriteContract {
     return Transport.COMPAT;
   }
 
-  /// Parts that share a block with others are gathered by the CPU.
+  /// The CPU gathers parts that share a block with others, and these parts count as staged.
   @Override
   protected Set<Transport> carriers() {
     return Set.of(Transport.COMPAT, Transport.STAGED);

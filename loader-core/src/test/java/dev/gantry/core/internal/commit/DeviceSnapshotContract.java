@@ -13,8 +13,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Snapshots of device memory. The originals are overwritten by copies that are queued behind those
-/// of the snapshot, if it left any.
+/// Snapshots of device memory. The originals are overwritten by copies that are queued behind the
+/// snapshot's copies, if any of these are still queued.
 abstract class DeviceSnapshotContract extends SnapshotContract {
   static final Device.Cuda DEVICE = new Device.Cuda(0);
 

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A writer's two buffers where the device does not say when it is done with them.
+/// The two buffers of a writer, on a device that does not report the end of its copies.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DoubleBufferedWriterStubTest {
@@ -46,7 +46,7 @@ class DoubleBufferedWriterStubTest {
   private FileCommit file;
   private DoubleBufferedWriter writer;
 
-  /// A copy to the first buffer is under way.
+  /// Queues a copy to the first buffer.
   @BeforeEach
   void put() {
     cuda.clear();

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Calls on a folder's entries, and the errors of those that fail. [WriteCrashTest] shows that
-/// changes of entries last.
+/// Calls on the entries of a folder, and the errors of failed calls. [WriteCrashTest] shows that
+/// changes of entries are durable.
 @ExtendWith(NoLeaks.class)
 class FoldersTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
@@ -66,7 +66,7 @@ class FoldersTest {
     folders.removeFile(file);
     folders.removeFolder(folder);
     assertThat(root).isEmptyDirectory();
-    // Gone is gone.
+    // A file or folder that is already gone is no failure.
     assertThatCode(() -> folders.removeFile(file)).doesNotThrowAnyException();
     assertThatCode(() -> folders.removeFolder(folder)).doesNotThrowAnyException();
   }

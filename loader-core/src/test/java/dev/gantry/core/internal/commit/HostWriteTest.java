@@ -19,7 +19,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// From memory of the CPU, of which no byte is copied that need not be.
+/// Writes from memory of the CPU, which copy no byte without need.
 class HostWriteTest extends WriteContract {
   private static final int BLOCK = 4096;
 
@@ -33,7 +33,7 @@ class HostWriteTest extends WriteContract {
     return Transport.HOST;
   }
 
-  /// Notes which memory is written, and whether it is that of the caller.
+  /// Records the lengths of writes from the caller's memory, and of writes from copies.
   private static final class Writes extends ForwardingFileCalls {
     private final MemorySegment source;
     private final List<Long> inPlace = new CopyOnWriteArrayList<>();

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Killed writers leave files; living ones have theirs in hand.
+/// Killed writers leave files, which are cleared away; the files of running writers stay.
 @EnabledOnOs(OS.LINUX)
 @Timeout(60)
 @ExtendWith(NoLeaks.class)
@@ -30,7 +30,7 @@ class LeftoversTest {
 
   @TempDir private Path folder;
 
-  /// Begins a file, and commits it when it is told to.
+  /// Begins a file, and commits it after a byte of input.
   static final class Writer {
     public static void main(String[] arguments) throws IOException {
       try (AppendedFile file =

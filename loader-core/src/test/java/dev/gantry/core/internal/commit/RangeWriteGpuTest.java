@@ -13,7 +13,7 @@ import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 
-/// The same from memory of a device.
+/// Writes in place from memory of a device.
 @Tag("gpu")
 class RangeWriteGpuTest extends RangeWriteTest {
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));

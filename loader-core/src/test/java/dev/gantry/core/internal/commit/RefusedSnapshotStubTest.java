@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Snapshots of two devices that do not do what they are asked.
+/// Snapshots of two devices whose drivers refuse calls.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class RefusedSnapshotStubTest {
@@ -65,13 +65,16 @@ class RefusedSnapshotStubTest {
     SnapshotContract.take(memory, files).orElseThrow().close();
   }
 
-  /// The first waits for each device are those before the copies.
+  /// The first two calls of cuCtxSynchronize, one for each device, precede the copies, so the
+  /// third call is the first to fail.
   @Test
   void memoryThatADeviceMayStillWriteToIsNotFreed() {
     long before = LiveResources.snapshot().slabs();
     cuda.clear();
     cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
-    // The second is not counted down by the call that the first lets fail.
+    // A call that the first failure ends does not count for the second failure, which therefore
+    // ends
+    // the next call.
     cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
     cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
     assertThatThrownBy(() -> SnapshotContract.take(memory, files))

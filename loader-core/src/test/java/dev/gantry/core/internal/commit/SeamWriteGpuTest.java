@@ -31,12 +31,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Device memory that looks like one piece and is two: the driver refuses a copy that begins in one
-/// allocation and ends in the next, though there is nothing between them.
+/// Adjacent device memory of two allocations: the driver refuses a copy that begins in one
+/// allocation and ends in the next one.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class SeamWriteGpuTest {
-  /// The size that the driver maps in one piece: it puts allocations of this size next to each
+  /// The size that the driver maps in one piece; it places allocations of this size next to each
   /// other.
   private static final int BYTES = 2 << 20;
 

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// One file of the memory of two devices.
+/// Writes of one file from the memory of two devices.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class TwoDevicesWriteStubTest {
@@ -64,7 +64,7 @@ class TwoDevicesWriteStubTest {
       List<Source> parts = new ArrayList<>();
       for (int i = 0; i < 60; i++) {
         int device = i % 2;
-        // At first whole aligned requests, which may go straight.
+        // The first requests are whole and aligned, so they may go past the CPU.
         int length = i < 6 ? 8192 : random.nextInt(5000);
         int from = i < 6 ? 4096 * i : random.nextInt(LENGTH - length);
         Loaded loaded = device == 0 ? first : second;

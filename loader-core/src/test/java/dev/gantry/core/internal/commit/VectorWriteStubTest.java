@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Writes from many places, by a libcufile that writes several pieces of memory by one request.
+/// Writes from many pieces of memory, by a libcufile that writes several pieces with one request.
 @Tag("gpu-stub")
 class VectorWriteStubTest extends WriteContract {
   private static final int BLOCK = 4096;

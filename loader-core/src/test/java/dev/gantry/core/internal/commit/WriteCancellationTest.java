@@ -19,8 +19,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Writes that are cancelled or interrupted, and listeners that throw: nothing has changed then,
-/// and nothing stays.
+/// Writes that are cancelled or interrupted, and listeners that throw: no file has changed then,
+/// and no resource is left.
 class WriteCancellationTest extends OldAndNewFiles {
   @ParameterizedTest
   @EnumSource(names = {"PWRITE", "FTRUNCATE", "FSYNC"})
@@ -84,7 +84,8 @@ class WriteCancellationTest extends OldAndNewFiles {
                 2,
                 new After(() -> {
                   caller.interrupt();
-                  // The call lasts until the caller, who waits, has noticed the interrupt.
+                  // The call lasts until the caller, which waits for the write, has noticed the
+                  // interrupt.
                   Latches.awaitThat(() -> !caller.isInterrupted());
                 }));
     TransferException failure = failureOf(() -> write(calls, options(1)));
@@ -94,7 +95,7 @@ class WriteCancellationTest extends OldAndNewFiles {
     assertNothingIsLeft("");
   }
 
-  /// Whenever it throws: in mid-way, or when it hears that all is written.
+  /// The listener throws in mid-write, or when it is called after the last byte.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aListenerThatThrows(boolean atTheEnd) {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The arguments that a write takes, and those that it refuses.
+/// The arguments that a write accepts or refuses.
 @ExtendWith(NoLeaks.class)
 class WriteWordsTest {
   @TempDir Path folder;
@@ -87,7 +87,7 @@ class WriteWordsTest {
     assertThat(folder).isEmptyDirectory();
   }
 
-  /// The longest name that file systems take has a temporary one, too.
+  /// The longest name that file systems accept also has a temporary name.
   @Test
   void temporaryNamesAreKnownAndShort() {
     Path target = folder.resolve("x".repeat(255));

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Kernels that the driver refuses, and those that a session keeps.
+/// Kernels that the driver refuses, and kernels that a session keeps.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class ConversionStubTest {
@@ -89,14 +89,14 @@ class ConversionStubTest {
   @Test
   void kernelsAreUnloadedAlsoIfTheEndOfTheSessionFails() {
     convert(DType.BF16);
-    // This memory is idle, and the end frees it.
+    // This memory is idle, so the closing of the session frees it.
     DeviceSlab.allocate(CudaContext.of(device), 4096).release();
     cuda.fail("cuMemFree", 1, OUT_OF_RESOURCES, 0);
     assertThatThrownBy(session::close).isInstanceOf(TransferException.class);
     assertThat(cuda.count("modules")).isZero();
   }
 
-  /// The caller frees memory after a failure.
+  /// The caller frees memory after a failure, so no earlier launch may still use it.
   @Test
   void aFailedLaunchWaitsForThoseBefore() {
     convert(DType.BF16);

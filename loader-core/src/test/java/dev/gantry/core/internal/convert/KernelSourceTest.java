@@ -16,7 +16,7 @@ import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
 public class KernelSourceTest {
-  /// Else make-ptx.sh was not run after a change.
+  /// If this test fails, make-ptx.sh was not run after a change of the source.
   @Test
   void thePtxThatNormalisesWasMadeOfItsSource() throws IOException, NoSuchAlgorithmException {
     requireMade(CudaNormalizer.class, "normalize.cu", "normalize");
@@ -27,7 +27,7 @@ public class KernelSourceTest {
     requireMade(CudaPictures.class, "resample.cu", "resample");
   }
 
-  /// @param beside which class of the jar the PTX is
+  /// @param beside a class of the package that holds the PTX
   public static void requireMade(Class<?> beside, String sourceName, String name)
       throws IOException, NoSuchAlgorithmException {
     MessageDigest sums = MessageDigest.getInstance("SHA-256");

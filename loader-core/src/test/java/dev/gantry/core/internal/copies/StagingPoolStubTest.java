@@ -25,14 +25,14 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class StagingPoolStubTest {
   private static final int BLOCK = 4096;
 
-  /// Room for two pairs of a block.
+  /// A pool for two pairs of one block.
   private final StagingPool pool =
       new StagingPool(CudaContext.of(new Device.Cuda(0)), 32, 4 * BLOCK);
 
   private final StagingPool.Share load = pool.share();
   private final StagingPool.Share other = pool.share();
 
-  /// The common pool may have one thread only.
+  /// The common pool may have only one thread, so the test has threads of its own.
   private final ExecutorService threads = Executors.newCachedThreadPool();
 
   @AfterEach
@@ -97,7 +97,7 @@ class StagingPoolStubTest {
     load.giveBack(held);
   }
 
-  /// Such code takes locks of its own, whose holders give buffers back.
+  /// The waiter's code may take a lock whose holder gives buffers back.
   @Test
   void whatAWaiterAsksIsAskedOutsideThePoolsLock() {
     StagingPool.Pair first = requireNonNull(now(load, 2 * BLOCK));

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The questions to a libcufile with switches of peer-to-peer DMA before bytes go by `gds`.
+/// The checks of a libcufile with switches for peer-to-peer DMA, before reads go by `gds`.
 @Tag("gpu-stub")
 class CuFileGateStubTest {
   private static final int LENGTH = 100_000;

@@ -18,11 +18,11 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A file that was named before the process started.
+/// A settings file that the environment names before the process starts.
 class GivenSettingsTest {
   @TempDir Path folder;
 
-  /// Opens a driver with settings and prints the batch size that it read.
+  /// Opens a driver with settings, and prints the batch size that it has read.
   static final class Start {
     public static void main(String[] arguments) {
       CuFileConfig settings = CuFileConfig.of(Map.of("properties.io_batchsize", 32));

@@ -13,8 +13,9 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 
-/// Memory of `cuda:0` as PyTorch's expandable segments are: made by `cuMemCreate`, mapped by `cuMemMap`.
-/// Not by JCuda: its `cuMemCreate` is refused by the driver (CUDA 13.0: `CUDA_ERROR_INVALID_VALUE`).
+/// Memory of `cuda:0` like PyTorch's expandable segments: `cuMemCreate` makes it, and `cuMemMap`
+/// maps it. The class does not use JCuda, whose call of `cuMemCreate` the driver refuses (CUDA
+/// 13.0: `CUDA_ERROR_INVALID_VALUE`).
 final class MappedMemory implements AutoCloseable {
   private static final int PINNED = 1;
   private static final int ON_DEVICE = 1;
@@ -26,13 +27,13 @@ final class MappedMemory implements AutoCloseable {
   private final long handle;
   private final long address;
 
-  /// The caller entered the device's context.
+  /// Makes and maps the memory. The caller must have entered the device's context.
   ///
   /// @param bytes a multiple of the device's granularity, 2 MiB
   MappedMemory(long bytes) throws Throwable {
     this.bytes = bytes;
-    // CUmemAllocationProp: type, handle types, location's
-    // type and id, then pointer and flags, all 0.
+    // The fields of CUmemAllocationProp are: type, handle types, the location's type and id, then
+    // a pointer and flags, which are all 0.
     MemorySegment kind = arena.allocate(32, Long.BYTES);
     kind.setAtIndex(JAVA_INT, 0, PINNED);
     kind.setAtIndex(JAVA_INT, 2, ON_DEVICE);
@@ -56,7 +57,7 @@ final class MappedMemory implements AutoCloseable {
         0L,
         handle,
         0L);
-    // CUmemAccessDesc: location's type and id, flags.
+    // The fields of CUmemAccessDesc are: the location's type and id, and flags.
     MemorySegment access = arena.allocateFrom(JAVA_INT, ON_DEVICE, 0, READ_AND_WRITE);
     call(
         "cuMemSetAccess", of(JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG), address, bytes, access, 1L);

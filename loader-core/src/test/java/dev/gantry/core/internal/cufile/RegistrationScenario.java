@@ -9,13 +9,15 @@ import dev.gantry.testing.schedules.Scenario;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Two loads use memory of two allocations, of which the window has room for one, and a session deregisters what is idle:
-/// what is in use is registered, nothing is registered twice, and nothing stays.
+/// Two loads use memory of two allocations, while the BAR window can register one of them, and a
+/// session deregisters idle memory. Memory in use is registered, no memory is registered twice,
+/// and no registration is left.
 final class RegistrationScenario implements Scenario {
   private static final Device.Cuda GPU = new Device.Cuda(0);
   private static final long BYTES = 1 << 16;
 
-  /// Which allocations are registered: elements of arrays are no points.
+  /// Which allocations are registered. The explorer does not switch threads at accesses to array
+  /// elements.
   private final boolean[] registered = new boolean[2];
 
   private final RegistrationCache cache =

@@ -10,12 +10,12 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Facts about disks from a made-up sysfs.
+/// Facts about disks, read from a made-up sysfs.
 class DiskFactsTest {
   private static final long NVME_PARTITION = (259 << 8) | 1;
   private static final long RAID = 9 << 8;
 
-  /// Major number 259, minor number 300: both halves of the packing.
+  /// Major number 259 and minor number 300, whose bits lie in both parts of the device number.
   private static final long HIGH_MINOR = (259 << 8) | (300 & 0xff) | ((300L & 0xffffff00L) << 12);
 
   @TempDir Path root;

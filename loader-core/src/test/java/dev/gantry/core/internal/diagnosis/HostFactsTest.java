@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Facts about a host from made-up files of the kernel's file systems.
+/// Facts about a host, read from made-up files of the kernel's file systems.
 class HostFactsTest {
   private static final String BRIDGE = "0x060400\n";
   private static final String DISK = "0x010802\n";
@@ -31,7 +31,7 @@ class HostFactsTest {
     Files.write(root.resolve("sys/bus/pci/devices/" + address + "/config"), config);
   }
 
-  /// The configuration space of a bridge with two extended capabilities.
+  /// Returns the configuration space of a bridge with two extended capabilities.
   private static byte[] config(int second, int control) {
     ByteBuffer space = ByteBuffer.allocate(4096).order(ByteOrder.LITTLE_ENDIAN);
     space.putInt(0x100, AER | 1 << 16 | 0x140 << 20);

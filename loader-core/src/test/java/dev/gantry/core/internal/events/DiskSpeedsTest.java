@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The figures of disks, by made-up times whose right figures are known.
+/// The figures of disks, computed from made-up times whose figures are known.
 @ExtendWith(NoLeaks.class)
 class DiskSpeedsTest {
   private static final long MIB = 1 << 20;
@@ -29,10 +29,11 @@ class DiskSpeedsTest {
 
   @TempDir private Path folder;
 
-  /// Readers that each do one request of a MiB after the other, all of them at once.
+  /// Concurrent readers, each of which makes requests of 1 MiB one after the other.
   ///
-  /// @param millis how long a request takes when no other is under way
-  /// @param most how many requests the disk does at once; the others wait
+  /// @param millis how long a request takes when no other request is in flight
+  /// @param most how many requests the disk serves at once; further requests wait
+  /// @param depth the expected depth
   @ParameterizedTest
   @CsvSource({
     "1, 1, 1, 1",
@@ -45,7 +46,7 @@ class DiskSpeedsTest {
   void depthIsBandwidthByLatencyBySize(long millis, int most, int readers, int depth) {
     DiskSpeeds speeds = new DiskSpeeds();
     int rounds = 10;
-    // One alone at first, as each load begins.
+    // The first request is alone, as at the beginning of each load.
     speeds.begin(1, 0);
     speeds.end(1, 0, millis * MILLI, MIB);
     long now = millis * MILLI;
@@ -63,7 +64,7 @@ class DiskSpeedsTest {
     assertThat(disk.requests()).isEqualTo(1L + (long) rounds * readers);
     assertThat(disk.busyNanos()).isEqualTo(now);
     assertThat(disk.bandwidth()).isEqualTo(disk.bytes() * 1e9 / now);
-    // The first request, alone, takes a little of the bandwidth.
+    // The lone first request lowers the bandwidth a little.
     assertThat(disk.depth()).isBetween(Math.max(1, depth - 1), depth);
   }
 
@@ -73,7 +74,7 @@ class DiskSpeedsTest {
     speeds.begin(1, 0);
     speeds.begin(1, 2 * MILLI);
     speeds.begin(2, 3 * MILLI);
-    // Within the first one's time.
+    // This request lies within the time of the first request.
     speeds.end(1, 2 * MILLI, 5 * MILLI, MIB);
     speeds.end(1, 0, 10 * MILLI, MIB);
     speeds.end(2, 3 * MILLI, 11 * MILLI, MIB);
@@ -111,7 +112,7 @@ class DiskSpeedsTest {
         direct = loaded.report().directBytes();
       }
       long watched = session.disks().stream().mapToLong(DiskSpeeds.Disk::bytes).sum();
-      // The last request may end within a file's last block, which the kernel then reads otherwise.
+      // The last request may end within a file's last block, which is read through the page cache.
       assertThat(watched).isBetween(Math.max(0, direct - MIB), direct);
     }
   }

@@ -11,7 +11,6 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
-/// The events that the flight recorder wrote.
 final class Recorded {
   private final List<RecordedEvent> events;
 
@@ -19,12 +18,12 @@ final class Recorded {
     this.events = events;
   }
 
-  /// All events of Gantry during `work`, however short.
+  /// Records all events of Gantry during `work`, even the shortest.
   static Recorded during(Path folder, Runnable work) {
     return during(folder, true, work);
   }
 
-  /// The events of Gantry that a recording without settings has.
+  /// Records the events of Gantry that a recording without settings has.
   static Recorded byDefault(Path folder, Runnable work) {
     return during(folder, false, work);
   }
@@ -53,7 +52,7 @@ final class Recorded {
     }
   }
 
-  /// Those of one kind, in the order of their ends.
+  /// Returns the events of one kind, in the order of their ends.
   List<RecordedEvent> of(String name) {
     return events.stream()
         .filter(event -> event.getEventType().getName().equals("dev.gantry." + name))

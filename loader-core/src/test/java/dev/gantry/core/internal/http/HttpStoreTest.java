@@ -37,7 +37,7 @@ class HttpStoreTest extends StoreContract {
     return server.missing("missing");
   }
 
-  /// Its clients would never be closed.
+  /// The HTTP clients of a file that is opened later would never be closed.
   @Test
   void aStoreThatWasClosedOpensNothing() {
     Location file = put("closed", new byte[3]);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads from Jetty, a server that is not part of this project.
+/// Loads from Jetty, a server that other people wrote.
 @ExtendWith(NoLeaks.class)
 class JettyTest {
   private static final int LENGTH = 5_000_011;

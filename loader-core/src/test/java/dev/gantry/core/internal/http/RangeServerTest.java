@@ -14,11 +14,11 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 
-/// The server of the tests: what it left would count as left by those who ask it.
+/// The server of the tests. A socket that it left would count as a leak of the tests that use it.
 class RangeServerTest {
   private static final int ROUNDS = 300;
 
-  /// Clients whose loads are cancelled connect, ask for nothing, and go.
+  /// Clients whose loads are cancelled connect and close the connection without a request.
   @Test
   void aServerThatIsClosedWhileAClientConnectsLeavesNoSocket() throws Exception {
     Set<String> ports = new HashSet<>();

@@ -13,7 +13,8 @@ import org.junit.jupiter.api.io.TempDir;
 class HubDiskTest {
   @TempDir Path folder;
 
-  /// A power cut must not leave a name of the cache without its bytes: nobody reads them again.
+  /// A power cut must not leave a name in the cache without its bytes, because the cache never
+  /// fetches them again.
   @Test
   void aSmallFileIsOnTheDiskBeforeItGetsItsName() {
     RecordingFileCalls calls = new RecordingFileCalls(Libc.INSTANCE, folder);

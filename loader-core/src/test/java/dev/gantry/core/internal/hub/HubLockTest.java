@@ -15,7 +15,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 @ExtendWith(NoLeaks.class)
 class HubLockTest {
-  /// Whoever may write to the hub's folder must not have files made elsewhere.
+  /// Another user who may write to the hub's folder must not be able to create files elsewhere
+  /// through a link.
   @Test
   void aLinkInTheLocksPlaceIsNotFollowed(@TempDir Path folder) throws IOException {
     Path elsewhere = folder.resolve("elsewhere");

@@ -12,7 +12,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class HubNameTest {
-  /// The parts are those that `parse_hf_uri` of Python's `huggingface_hub` 1.33 reads, but that Gantry decodes paths, too.
+  /// `parse_hf_uri` of Python's `huggingface_hub` 1.33 reads the same parts, except that Gantry
+  /// also decodes paths.
   @ParameterizedTest
   @CsvSource({
     "hf://org/model, MODEL, org/model, main, ''",

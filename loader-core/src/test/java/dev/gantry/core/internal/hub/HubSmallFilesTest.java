@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.hub;
 
-/// Files that come whole when they are opened.
+/// Files that are fetched whole when they are opened.
 class HubSmallFilesTest extends HubStoreTest {
   @Override
   long smallBytes() {

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Files whose blocks come as they are read.
+/// Files whose blocks are fetched when they are read.
 class HubStoreTest extends StoreContract {
   private static final String REPOSITORY = "owner/a.model_1";
 

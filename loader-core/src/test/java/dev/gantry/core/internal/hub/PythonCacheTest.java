@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Compares the cache with the one that Python's `huggingface_hub` made of the same model: see
-/// `make_python_cache.py`.
+/// Compares the cache with the cache that Python's `huggingface_hub` made of the same model;
+/// `make_python_cache.py` recorded it.
 @ExtendWith(NoLeaks.class)
 class PythonCacheTest {
   private static final String MODEL = "org/tiny";
@@ -39,7 +39,7 @@ class PythonCacheTest {
     }
   }
 
-  /// Makes the files of a listing.
+  /// Makes the files of a recorded listing.
   private void make(List<String> listing) throws IOException {
     for (String line : listing) {
       String[] parts = line.split(" ", 3);
@@ -53,7 +53,7 @@ class PythonCacheTest {
     }
   }
 
-  /// Lists the files as the script does.
+  /// Lists the files in the script's format.
   private List<String> listing() throws IOException {
     List<String> lines = new ArrayList<>();
     try (Stream<Path> files = Files.walk(folder)) {
@@ -72,7 +72,8 @@ class PythonCacheTest {
     return lines.stream().sorted().toList();
   }
 
-  /// The lines without those of lists of files, whose spaces do not matter; these lists are given to `trees`.
+  /// Returns the lines without the file lists, in which spaces do not matter; these lists are
+  /// added to `trees`.
   private static List<String> withoutTrees(List<String> lines, List<String> trees)
       throws IOException {
     for (String line : lines) {

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A driver fails while a file is registered in parts.
+/// The driver fails while a file is registered in parts.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class MappedFileStubTest {
@@ -81,7 +81,7 @@ class MappedFileStubTest {
     giveUp(mapped.address(0), 2 * PART, 2 * PART + LAST);
   }
 
-  /// Gives up the registration and the mapping that the failed call has left.
+  /// Undoes the registration and the mapping that the failed call has left.
   private void giveUp(long address, long registeredAt, long bytes) {
     try (var _ = context.enter()) {
       context.driver().unpin(new CudaDriver.PinnedMemory(address + registeredAt, 1));

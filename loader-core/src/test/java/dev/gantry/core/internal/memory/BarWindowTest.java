@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The BAR1 window as sysfs has it.
+/// The BAR1 window, in the format of sysfs.
 class BarWindowTest {
   private static final String NONE = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
 

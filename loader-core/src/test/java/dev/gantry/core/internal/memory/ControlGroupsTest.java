@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The limits of both versions' trees, as the kernel shows them.
+/// The memory limits in the trees of cgroup v1 and v2, in the kernel's formats.
 class ControlGroupsTest {
   private static final String CONTENT = "anon 1\nfile 300\nshmem 50\n";
   private static final String CONTENT_1 =

@@ -14,7 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Which freed host memory the next slab gets, and when the kernel gets it back.
+/// The choice of freed host memory for the next slab, and the time at which the kernel gets it
+/// back.
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class HostReuseTest {
@@ -114,13 +115,14 @@ class HostReuseTest {
     filled(8 * MIB).release();
     Admission.requireHost(MIB);
     assertThat(HostSlab.idleBytes()).as("there is room besides").isEqualTo(8 * MIB);
-    // Other processes take and free memory meanwhile: a few times, until the figures fit.
+    // Other processes allocate and free memory at the same time, so the test tries until the
+    // figures fit.
     for (int i = 0; i < 100 && HostSlab.idleBytes() > 0; i++) {
       long available = HostMemory.availableBytes().orElseThrow();
       try {
         Admission.requireHost(available - MIB);
       } catch (TransferException _) {
-        // There is less by now.
+        // Less memory is available by now.
       }
     }
     assertThat(HostSlab.idleBytes()).isZero();

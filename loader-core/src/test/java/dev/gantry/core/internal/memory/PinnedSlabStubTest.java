@@ -16,11 +16,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Pinned memory takes its pages at once, so it is asked for before.
+/// Pinning allocates all pages at once, so pinned memory needs admission first.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class PinnedSlabStubTest {
-  /// Other programs take and give back some meanwhile.
+  /// The memory that stays available. It is large, because other programs allocate and free some
+  /// during the tests.
   private static final long LEFT = 1L << 30;
 
   private static final long BYTES = 16L << 20;
@@ -58,7 +59,7 @@ class PinnedSlabStubTest {
   @Test
   void aReservationIsPinnedOutOf() {
     long before = HostMemory.promised();
-    // The second is pinned already.
+    // The second round gets memory that is already pinned.
     for (int i = 0; i < 2; i++) {
       try (Admission admission = Admission.ofHost(2 * BYTES)) {
         PinnedSlab slab = admission.pin(context, BYTES);
@@ -69,7 +70,8 @@ class PinnedSlabStubTest {
     }
   }
 
-  /// Pinning gigabytes takes seconds, in which others must not be refused.
+  /// Pinning gigabytes takes seconds. The memory must not count twice meanwhile, or other loads
+  /// would be refused.
   @Test
   void whatIsMappedIsNoLongerPromised() {
     long before = HostMemory.promised();

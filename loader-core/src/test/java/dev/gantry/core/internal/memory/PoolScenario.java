@@ -7,12 +7,13 @@ import dev.gantry.testing.schedules.Points;
 import dev.gantry.testing.schedules.Scenario;
 import java.util.List;
 
-/// Two threads keep things in a pool that has room for one, and take them again, while the idle ones are freed: each
-/// thing is taken or freed, once.
+/// Two threads keep items in a pool that has space for one, and take them again, while a third
+/// thread frees idle items. Each item is taken or freed exactly once.
 final class PoolScenario implements Scenario {
   private static final long SIZE = 6;
 
-  /// How often each thing was made, taken and not kept again, or freed: elements of arrays are no points.
+  /// How often each item was taken for good or freed. The explorer does not switch threads at
+  /// accesses to array elements.
   private final int[] ended = new int[2];
 
   private final Pool<Integer> pool =

@@ -22,17 +22,18 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// cuFile and the CUDA driver together: a file's bytes into device memory and out of it.
+/// cuFile and the CUDA driver together: a file's bytes are read into device memory and written
+/// from it.
 @Tag("gpu")
 class CuFileDeviceTest {
-  // A multiple of the 64 KiB that a GPU's BAR maps in one piece.
+  // The length is a multiple of the 64 KiB that a GPU's BAR maps in one piece.
   private static final int LENGTH = 2 * 65536;
 
   private final CUdevice device = new CUdevice();
   private final Memory memory = new Memory();
   private CuFile cuFile;
 
-  /// Device memory whose address the test may know.
+  /// Device memory whose address the test can read.
   private static final class Memory extends CUdeviceptr {
     MemorySegment segment() {
       long aligned = Math.ceilDiv(getNativePointer(), 65536) * 65536;
@@ -93,8 +94,8 @@ class CuFileDeviceTest {
     try {
       return cuFile.registerHandle(file.path(), file.descriptor());
     } catch (TransferException e) {
-      // Containers without udev's database and tmpfs;
-      // other tests show that the loader goes another way.
+      // cuFile refuses files in containers without udev's database, and on tmpfs; other tests show
+      // that loads then use another transport.
       return abort("cuFile cannot have files here: " + e.getMessage());
     }
   }

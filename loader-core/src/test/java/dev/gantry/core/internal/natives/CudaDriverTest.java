@@ -23,7 +23,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Streams, events, copies of rows and fills, and the order in which they run.
+/// Streams, events, 2-D copies and fills, and their order.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class CudaDriverTest {
@@ -64,7 +64,7 @@ class CudaDriverTest {
     return pinned.segment().toArray(ValueLayout.JAVA_BYTE);
   }
 
-  /// Pitches that no allocator of pitched memory would choose, too.
+  /// The cases include pitches that no allocator of pitched memory would choose.
   @ParameterizedTest
   @CsvSource({
     "0, 1, 0, 1, 1, 1",

@@ -17,7 +17,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 class ErrnoTest {
-  // const char *strerrordesc_np(int errnum) and strerrorname_np, which know no locale
+  // Calls `const char *strerrordesc_np(int errnum)` or `strerrorname_np`, whose texts do not
+  // depend on the locale.
   private static String ask(String function, int code) throws Throwable {
     Linker linker = Linker.nativeLinker();
     MethodHandle handle =

@@ -22,8 +22,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Loads all files of a folder, and writes each anew beside itself; then loads one by text, and one that is
-/// not there.
+/// Loads all files of a folder and writes each of them again under another name beside it; then
+/// loads a file whose name is given as text, and a file that does not exist.
 final class FileNamesProgram {
   static final long SEED = 5;
   static final int LENGTH = 10_000;

@@ -15,8 +15,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The kernel's names are bytes. A JVM knows them as text in the encoding of its locale, which need not have
-/// them.
+/// The kernel's file names are bytes. A JVM converts them to text in the encoding of its locale,
+/// which may lack some of them.
 class FileNamesTest {
   @TempDir Path folder;
 

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The kernel's counts of pages, whatever their size.
+/// The kernel's counts of pages, for any page size.
 class LibcTest {
   private static final Libc LIBC = Libc.INSTANCE;
 

@@ -13,7 +13,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The reasons that a user is given who names a file that is no library for this process.
+/// The reasons for refusing a file that is no library for this process.
 class NativeLibraryTest {
   @TempDir private Path folder;
 
@@ -37,7 +37,7 @@ class NativeLibraryTest {
         .isEqualTo(file + ": it is no shared library");
   }
 
-  /// The dynamic loader would call this file missing.
+  /// The dynamic loader's own message would say that the file is missing.
   @Test
   void aLibraryForAnotherProcessorIsCalledSo() throws IOException {
     byte[] library = Files.readAllBytes(NativeStubs.cuFile());

@@ -9,7 +9,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.nio.file.Path;
 
-/// An existing file, open for reading and writing under a descriptor that a test may pass on.
+/// An existing file with a descriptor for reading and writing, which a test may pass on.
 public record TestFile(Path path, int descriptor) implements AutoCloseable {
   private static final int O_RDWR = 2;
 

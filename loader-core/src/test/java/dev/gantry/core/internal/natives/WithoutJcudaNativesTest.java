@@ -13,11 +13,11 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A program on the CPU may leave the 9.5 MB of JCuda's native libraries out.
+/// A program on the CPU may omit the 9.5 MB of JCuda's native libraries.
 class WithoutJcudaNativesTest {
   @TempDir private Path folder;
 
-  /// Prints what is known of the driver.
+  /// Prints whether the driver is available, twice.
   static final class Program {
     private Program() {}
 
@@ -35,7 +35,8 @@ class WithoutJcudaNativesTest {
             .collect(Collectors.joining(File.pathSeparator));
     Process process =
         ChildJvm.command(
-                // JCuda keeps what it unpacked there.
+                // JCuda unpacks its libraries into this folder, and would find earlier copies
+                // there.
                 List.of("-Djava.io.tmpdir=" + folder, "-cp", path), Program.class)
             .redirectErrorStream(true)
             .start();

@@ -109,7 +109,7 @@ class GcsStoreTest extends ObjectStoreContract {
         .hasMessage("STORAGE_EMULATOR_HOST must be an http or https address (was ftp://there)");
   }
 
-  /// The metadata server of Google's machines, as far as it gives tokens.
+  /// The test's server plays the metadata server of Google's machines, and gives tokens only.
   @Test
   void aMachineOfGooglesHasItsOwnToken() throws Exception {
     AtomicInteger asked = new AtomicInteger();
@@ -119,7 +119,7 @@ class GcsStoreTest extends ObjectStoreContract {
         boolean right =
             exchange.getRequestURI().getPath().endsWith("/service-accounts/default/token")
                 && "Google".equals(exchange.getRequestHeaders().getFirst("Metadata-Flavor"));
-        // The first token is too old to be used a second time.
+        // The first token expires too soon to be used a second time.
         int number = asked.incrementAndGet();
         byte[] answer =
             "{\"access_token\": \"t%d\", \"expires_in\": %d, \"token_type\": \"Bearer\"}"

@@ -16,9 +16,10 @@ import java.util.Random;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 
-/// Every byte of every range is in one piece of one aligned read, and no read is for nothing.
+/// Every byte of every range is in one piece of one aligned read, and every read has a wanted
+/// byte.
 class ReadIntoPlanPropertyTest {
-  /// Ranges of one row, whose pitch does not matter, or of several at any pitch.
+  /// Returns a range of one row, whose pitch does not matter, or of several rows at any pitch.
   private static StridedRange range(Random random, long target) {
     long width = 1 + random.nextLong(1L << random.nextInt(18));
     long rows = random.nextBoolean() ? 1 : 1 + random.nextInt(40);

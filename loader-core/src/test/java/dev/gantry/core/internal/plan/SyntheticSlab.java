@@ -12,16 +12,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// A slab whose bytes are remembered by where they came from: so it holds terabytes, and tells any
-/// two bytes of all files apart, which bytes themselves would not.
+/// A slab that stores the origin of its bytes instead of the bytes. Therefore it can have
+/// terabytes, and distinguishes any two bytes of all files, even bytes with equal values.
 final class SyntheticSlab {
-  /// Bytes of `file` from `fileOffset` on.
+  /// The bytes of `file` from `fileOffset` on.
   private record Origin(Location file, long fileOffset, long length) {}
 
   private final TreeMap<Long, Origin> origins = new TreeMap<>();
 
-  /// All reads, then all relocations, as a transfer makes them. The files end where the last
-  /// wanted byte does.
+  /// Carries out all reads, then all relocations, as a transfer does. Each file ends at its last
+  /// wanted byte.
   static List<SyntheticSlab> carryOut(ReadPlan plan) {
     List<SyntheticSlab> slabs = new ArrayList<>();
     plan.slabSizes().forEach(_ -> slabs.add(new SyntheticSlab()));
@@ -42,7 +42,7 @@ final class SyntheticSlab {
     return slabs;
   }
 
-  /// Byte for byte: the extent lies at `offset`.
+  /// Checks for each byte of the extent that it lies at its place behind `offset`.
   void assertHolds(Extent extent, long offset) {
     long at = extent.offset();
     for (Origin origin : origins(offset, extent.length())) {
@@ -53,7 +53,8 @@ final class SyntheticSlab {
     assertThat(at).isEqualTo(extent.end());
   }
 
-  /// Where `length` bytes from `offset` on came from, in order; fails where nothing was put.
+  /// Returns the origins of `length` bytes from `offset` on, in order; fails at bytes that no read
+  /// has filled.
   private List<Origin> origins(long offset, long length) {
     List<Origin> found = new ArrayList<>();
     long at = offset;

@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntFunction;
 
-/// A source that sees to it that it is treated well: asked by one thread at a time, not after it
-/// was closed, and closed once.
+/// A source that checks its caller: one thread at a time asks it, no thread asks it after it was
+/// closed, and it is closed once.
 final class Batches<T> implements BatchPlanSource<T> {
   private final int count;
   private final IntFunction<BatchPlan<T>> recipe;
@@ -22,7 +22,7 @@ final class Batches<T> implements BatchPlanSource<T> {
   private final AtomicInteger asked = new AtomicInteger();
   private final AtomicInteger closed = new AtomicInteger();
 
-  /// @param recipe of the batch of this number
+  /// @param recipe makes the plan of a batch by its number
   Batches(int count, IntFunction<BatchPlan<T>> recipe) {
     this.count = count;
     this.recipe = recipe;
@@ -40,7 +40,7 @@ final class Batches<T> implements BatchPlanSource<T> {
     }
   }
 
-  /// As reads and copies say: transports that gather do as much as the others.
+  /// Adds gathers that do the same as the plan's reads and copies, for transports that gather.
   private static <T> BatchPlan<T> withGathers(BatchPlan<T> plan) {
     Gathers.Builder gathers = new Gathers.Builder(plan.reads().size());
     if (plan.reads().stream().anyMatch(read -> read.fileOffset() < 0)) {
@@ -75,7 +75,7 @@ final class Batches<T> implements BatchPlanSource<T> {
     gathers.add(read.file(), read.fileOffset() + from - read.slabOffset(), bytes, to);
   }
 
-  /// How often it was asked.
+  /// Returns how often the source was asked for a batch.
   int asked() {
     return asked.get();
   }

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Batches of remote files through a cache: from the second epoch on they are those of a local file.
+/// Batches of remote files through a cache. From the second epoch on they come from a local file.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class CachedRingTest {
@@ -80,7 +80,7 @@ class CachedRingTest {
     return ring.statistics().transfer().files().getFirst();
   }
 
-  /// The ring stays open, and so does the file, until all of it is there.
+  /// The ring and the file stay open until the cache has the whole file.
   @ParameterizedTest
   @EnumSource
   void theSecondEpochIsReadFromTheDisk(CachePolicy policy) {

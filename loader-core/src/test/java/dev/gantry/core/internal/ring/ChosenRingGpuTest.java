@@ -3,6 +3,6 @@ package dev.gantry.core.internal.ring;
 
 import org.junit.jupiter.api.Tag;
 
-/// A ring that chooses its transport by evidence.
+/// Rings whose transport the transfer engine chooses.
 @Tag("gpu")
 class ChosenRingGpuTest extends DeviceRingContract {}

@@ -16,8 +16,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// The rules that rings of a device keep besides: they run in order with the work that the
-/// consumer has queued there.
+/// Further rules for the rings of a device: their copies are ordered with the work that the
+/// consumer has queued on the default stream.
 abstract class DeviceRingContract extends RingContract {
   private static final int BUSY_BYTES = 4 << 20;
 
@@ -33,8 +33,8 @@ abstract class DeviceRingContract extends RingContract {
     context.synchronize();
   }
 
-  /// The copies out of each batch wait for others that are queued before them, and run only after
-  /// the batch was closed.
+  /// The copies from each batch wait behind earlier copies, and run only after the batch was
+  /// closed.
   @Test
   void aSlotIsFilledAgainAfterWhatIsQueuedOnTheDefaultStream() {
     int count = 30;

@@ -28,12 +28,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 
-/// The searches have a GPU do this at each fault: a load, a save of what was loaded, and a ring's batches. All bytes are
-/// compared.
+/// The work of a GPU that is repeated for each fault: a load, a save of the loaded bytes, and the
+/// batches of a ring. All bytes are compared.
 final class DeviceWork {
   static final Device.Cuda DEVICE = new Device.Cuda(0);
 
-  /// The stub of libcuda counts by these names what it has given out.
+  /// The names under which the stub of libcuda counts the resources in use.
   static final List<String> FIGURES =
       List.of("streams", "events", "device bytes", "pinned bytes", "registered bytes", "modules");
 

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Rings that cuFile fills past the CPU, where it says that it can.
+/// Rings that cuFile fills past the CPU, on a libcufile that reports that it can.
 @Tag("gpu-stub")
 class DirectRingStubTest extends DeviceRingContract {
   private static final int EIO = 5;
@@ -68,7 +68,8 @@ class DirectRingStubTest extends DeviceRingContract {
     assertThat(cuFile.count("wrong base")).isZero();
   }
 
-  /// cuFile's reads wait for no stream.
+  /// No stream orders cuFile's reads behind the work that still uses the memory, so the ring must
+  /// wait for this work.
   @Test
   void theFirstBatchesWaitForWhatStillUsesTheirMemory() {
     CudaContext.freeIdle();

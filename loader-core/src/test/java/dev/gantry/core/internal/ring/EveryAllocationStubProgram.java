@@ -17,8 +17,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Lets each kind of worker of a GPU find no heap at its first allocation, its second, and so on: `FOLDER MOST`, where
-/// `MOST` bounds the points of each kind.
+/// Lets each kind of worker of a GPU fail at its first heap allocation, then at its second, and so
+/// on: `FOLDER MOST`, where `MOST` bounds the number of allocations of each kind.
 final class EveryAllocationStubProgram {
   private static final int ELEMENTS = 64;
   private static final int SLAB_BYTES = 4096;

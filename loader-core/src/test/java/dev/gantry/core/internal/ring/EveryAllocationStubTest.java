@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Workers of a GPU find no heap at one of their allocations after the other, in a JVM of their own. It takes minutes.
+/// Each worker of a GPU fails at one of its heap allocations after the other, in a JVM of its own.
+/// The test takes minutes.
 @EnabledIfSystemProperty(named = "gantry.every.allocation", matches = "\\d+")
 class EveryAllocationStubTest {
   @Test

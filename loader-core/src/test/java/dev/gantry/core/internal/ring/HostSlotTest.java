@@ -18,7 +18,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Copies within a slot that several readers share.
 @ExtendWith(NoLeaks.class)
 class HostSlotTest {
   private static final int STEP = Math.toIntExact(HostSlot.STEP_BYTES);
@@ -49,7 +48,7 @@ class HostSlotTest {
               slot.startCopies(
                   new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), "label")));
       assertThat(items).hasSize(pieces);
-      // In whatever order.
+      // The pieces may run in any order.
       Collections.reverse(items);
       items.forEach(item -> ((BatchWork.Piece.Work) item).work().run());
 

@@ -27,8 +27,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Threads that are kept between jobs, and libcufile's driver: the C library was seen to abort a process in which a
-/// thread that had called libcufile ended after the driver was closed.
+/// Idle threads between jobs, and libcufile's driver: the C library has aborted a process in which
+/// a thread that had called libcufile ended after the driver was closed.
 @Tag("gpu")
 class KeptThreadsGpuTest {
   private static final int BATCHES = 64;
@@ -38,8 +38,8 @@ class KeptThreadsGpuTest {
 
   @TempDir Path folder;
 
-  /// A session reads by libcufile, another session's ring runs on while the first one closes, the threads that were kept
-  /// end ten seconds later, and then the driver is opened again.
+  /// One session reads by libcufile and is closed while another session's ring continues. The idle
+  /// threads end ten seconds later, and then the driver is opened again.
   static final class Program {
     public static void main(String[] arguments) {
       Path file = Path.of(arguments[0]);
@@ -97,7 +97,7 @@ class KeptThreadsGpuTest {
           .toList();
     }
 
-    /// Asks each thread that is kept whether it has called libcufile.
+    /// Checks in each idle thread that it has not called libcufile.
     private static void requireThatNoneCalled() {
       int threads = kept().size();
       assertThat(threads).isPositive();

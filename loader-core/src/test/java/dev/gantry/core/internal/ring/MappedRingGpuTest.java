@@ -29,7 +29,7 @@ class MappedRingGpuTest extends DeviceRingContract {
     return Transport.MAPPED;
   }
 
-  /// Each plan waits until another one is being made.
+  /// Each plan waits until another plan is being made.
   @Test
   void severalReadersPlanAtOnceAndBatchesComeInOrder() {
     Path file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
@@ -62,7 +62,8 @@ class MappedRingGpuTest extends DeviceRingContract {
     }
   }
 
-  /// The consumer takes the first batch when the plans of two more batches than there are slots were made.
+  /// The consumer takes the first batch only after two plans more than the ring has slots were
+  /// made.
   @Test
   void batchesArePlannedBeforeThereIsASlotForThem() {
     Path file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);

@@ -19,8 +19,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/// Random plans of batches that are normalised: samples of all types and shapes, at any offset of a file. The
-/// CPU's implementation says what comes of them.
+/// Random plans of batches that are normalised: samples of all types and shapes, at any offset of
+/// a file. The expected values come from the CPU's implementation.
 final class NormalizedRecipes {
   private static final int BLOCK = Recipes.BLOCK;
   private static final int FILE_BYTES = 60 * BLOCK + 123;
@@ -65,7 +65,7 @@ final class NormalizedRecipes {
         from, to, 1 + random.nextInt(Math.max(1, most)), random.nextBoolean(), scale, shift);
   }
 
-  /// Each sample is read by itself, and packed.
+  /// Makes a plan that reads each sample separately and packs the samples.
   private BatchPlan<Expected> apart(Random random, Normalization what) {
     int rowBytes = (int) what.fromBytes();
     int rows = 1 + random.nextInt(4);
@@ -91,7 +91,8 @@ final class NormalizedRecipes {
     return plan(reads, copies, what, packed, rowBytes, offsets);
   }
 
-  /// Samples that lie at one distance are read together, and stay where they are.
+  /// Makes a plan whose samples have a fixed pitch in the file. One read brings them, and they are
+  /// not moved.
   private BatchPlan<Expected> together(Random random, Normalization what) {
     int rowBytes = (int) what.fromBytes();
     int pitch = rowBytes + random.nextInt(3) * 7;

@@ -31,7 +31,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Batches of remote files, in host memory and on a device.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
@@ -73,7 +72,7 @@ class RemoteRingStubTest {
     }
   }
 
-  /// Reads of ten blocks each, one request a block.
+  /// Returns a plan that reads ten blocks, with one request for each block.
   private static BatchPlan<Integer> blocks(Location file, int number) {
     return new BatchPlan<>(
         IntStream.range(0, 10)
@@ -110,7 +109,8 @@ class RemoteRingStubTest {
     }
   }
 
-  /// The batches before it come whole, though their requests are under way at the same time.
+  /// The batches before the failed batch are complete, although all requests are in flight at the
+  /// same time.
   @ParameterizedTest
   @CsvSource({"host", "cuda:0"})
   void aBatchThatFailsIsReportedInItsPlace(String device) {

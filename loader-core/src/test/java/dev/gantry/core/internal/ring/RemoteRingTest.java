@@ -30,7 +30,6 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Batches of remote files.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class RemoteRingTest {
@@ -86,7 +85,7 @@ class RemoteRingTest {
     checkBatches(MemoryStore.put("ring/blocks", BYTES));
   }
 
-  /// This covers the first read, too, which opens the file.
+  /// The first read, which opens the file, may hang, too.
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void closingEndsRequestsThatHang(int answered) {
@@ -99,14 +98,14 @@ class RemoteRingTest {
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
   }
 
-  /// The file is open for the store, and not yet for the ring.
+  /// The store has opened the file, but the ring does not use it yet.
   @Test
   void closingEndsTheReadsOfAFileThatIsBeingOpened() throws InterruptedException {
     Location file = server.put("blocks", BYTES);
     server.answer(number -> number < 1 ? Answer.RIGHT : Answer.SILENT);
     CountDownLatch opening = new CountDownLatch(1);
     CountDownLatch closing = new CountDownLatch(1);
-    // The store has the first block from opening the file.
+    // The store already has the first block, from the opening of the file.
     Read second = new Read(file, BLOCK, BLOCK, BLOCK, 0, 0);
     BatchPlanSource<Integer> source =
         new BatchPlanSource<>() {
@@ -127,7 +126,7 @@ class RemoteRingTest {
     await(opening);
     Thread closer = new Thread(ring::close);
     closer.start();
-    // It waits for the reader then, and has told the files that are open.
+    // The closing thread then waits for the reader, and has cancelled the reads of all open files.
     RingContract.awaitSleep(closer);
     closing.countDown();
     assertThat(closer.join(Duration.ofSeconds(10))).isTrue();

@@ -20,7 +20,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The events of a ring in a flight recording.
 @ExtendWith(NoLeaks.class)
 class RingEventTest {
   @TempDir Path folder;

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Hot or cold, by looking.
+/// Whether a file is read past the page cache, by what the page cache holds.
 @ExtendWith(NoLeaks.class)
 class CacheResidencyTest {
   private static final int LENGTH = 1 << 20;
@@ -86,7 +86,7 @@ class CacheResidencyTest {
   void whatIsColdComesPastTheCacheAndStaysCold() {
     drop();
     for (int i = 0; i < 2; i++) {
-      // Comparing reads the file through the cache, so it is dropped each time.
+      // The comparison reads the file through the page cache, so the file is dropped each time.
       assertThat(load(CachePolicy.BY_RESIDENCY).directBytes()).isEqualTo(LENGTH);
       drop();
     }
@@ -97,7 +97,7 @@ class CacheResidencyTest {
     drop();
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE);
         Arena arena = Arena.ofConfined()) {
-      // Written, not read: the kernel reads ahead.
+      // The half is written, because a read would make more bytes hot by readahead.
       channel.write(ByteBuffer.wrap(TestFiles.bytes(3, LENGTH), 0, LENGTH / 2), 0);
       PageCache.keep(file, 0, LENGTH / 2, arena);
       assertThat(load(CachePolicy.BY_RESIDENCY).directBytes()).isEqualTo(LENGTH / 2);

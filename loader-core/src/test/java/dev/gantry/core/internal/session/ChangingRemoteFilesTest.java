@@ -30,12 +30,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Files that a server changes between any two requests, and files of a cache that another program changes between any
-/// two calls of those who read them.
+/// Files that a server changes between any two requests, and cached files that another program
+/// changes between any two calls of a reader.
 @ExtendWith(NoLeaks.class)
 @Timeout(120)
 class ChangingRemoteFilesTest {
-  /// The bytes that a cache fetches at a time.
+  /// The number of bytes that a cache fetches at a time.
   private static final int BLOCK = 1 << 20;
 
   private static final int LENGTH = BLOCK + 5000;
@@ -98,7 +98,7 @@ class ChangingRemoteFilesTest {
     cachedReading(suffix, file, SHORT.length, SHORT.length, EnumSet.allOf(Change.class));
   }
 
-  /// docs/cache.md says why a file that is not whole may not be written to by others.
+  /// docs/cache.md explains why no other program may write to a file that is not complete.
   @ParameterizedTest
   @ValueSource(strings = {".data", ".blocks"})
   void aFileThatACacheFillsBringsTheServersBytesOrAnError(String suffix) throws IOException {
@@ -106,7 +106,7 @@ class ChangingRemoteFilesTest {
     cachedReading(suffix, file, LENGTH, 100, EnumSet.of(Change.REPLACE, Change.DELETE));
   }
 
-  /// @param there how many bytes are read before any change is made
+  /// @param there how many bytes the cache has before the first change
   private void cachedReading(
       String suffix, Location file, int length, int there, Set<Change> changes) throws IOException {
     Path cache = folder.resolve("cache");

@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 
-/// The same through libcufile in compatibility mode, with its registrations.
+/// Reads into device memory by libcufile in compatibility mode, with its registrations.
 @Tag("gpu")
 class CompatMemoryReadGpuTest extends DeviceMemoryReadContract {
   @Override
@@ -18,8 +18,8 @@ class CompatMemoryReadGpuTest extends DeviceMemoryReadContract {
     return Transport.COMPAT;
   }
 
-  /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
-  /// nothing to test here. The stub takes all.
+  /// Skips the tests if libcufile refuses the file, because udev does not know its disk, as in
+  /// many containers. The stub accepts all files.
   @BeforeEach
   void cuFileTakesFiles() {
     try (Block block = allocate(4096, (byte) 0)) {
@@ -30,7 +30,7 @@ class CompatMemoryReadGpuTest extends DeviceMemoryReadContract {
     }
   }
 
-  /// Not a test here: libcufile makes the reads, and its calls do not fail on demand.
+  /// Does not apply: libcufile makes the reads, and its calls do not fail on demand.
   @Override
   void aFailureSaysWhatIsComplete() {}
 }

@@ -16,7 +16,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// Reads into device memory that is not ours, by a transport that is chosen by evidence.
+/// Reads into the caller's device memory, by a transport that the transfer engine chooses.
 abstract class DeviceMemoryReadContract extends MemoryReadContract {
   private final CudaContext context = CudaContext.of(gpu());
 

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Bytes that the CPU makes, in memory of a device.
+/// Bytes that the CPU writes, in the memory of a device.
 @ExtendWith(NoLeaks.class)
 abstract class FillContract {
   private static final int[] SIZES = {1, 4096, 0, 100_000, 63, 65, 8192, 0};
@@ -55,7 +55,7 @@ abstract class FillContract {
     return fills;
   }
 
-  /// In one slab, and in several.
+  /// The bytes lie in one slab or in several.
   @Test
   void whatWasWrittenIsThere() {
     for (long slabBytes : new long[] {512 << 20, 8192}) {

@@ -30,7 +30,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The counters of a session.
 @ExtendWith(NoLeaks.class)
 class MetricsTest {
   private static final int LENGTH = 1 << 20;

@@ -5,7 +5,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.cache.CacheSettings;
 
-/// Asks for the process's session, which was told of a cache in a wrong way, and again when that was put right.
+/// Asks for the process's session while its cache settings are wrong, and again after they were
+/// corrected.
 final class SharedSessionProgram {
   private SharedSessionProgram() {}
 

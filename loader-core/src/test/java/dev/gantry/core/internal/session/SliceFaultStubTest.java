@@ -26,7 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads of slices onto two devices that fail.
+/// Failing loads of slices onto two devices.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class SliceFaultStubTest {

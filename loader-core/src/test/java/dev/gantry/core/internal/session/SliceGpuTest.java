@@ -6,7 +6,7 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 
-/// Slices on one GPU, and on two where there are two.
+/// Slices on one GPU, and on two GPUs if the machine has them.
 @Tag("gpu")
 class SliceGpuTest extends SliceContract {
   @Override

@@ -12,10 +12,11 @@ class LinkWindowTest {
 
   private final LinkWindow window = new LinkWindow();
 
-  /// Runs requests over a link of which every connection has the same share.
+  /// Simulates requests over a link whose connections have equal shares.
   ///
-  /// @param bytesPerSecond of the link
-  /// @return the window in the end
+  /// @param bytesPerSecond the bandwidth of the link
+  /// @param most the largest window that the file allows
+  /// @return the window at the end
   private int after(double bytesPerSecond, int most) {
     double perRequest = 0.03 + REQUEST / 100e6;
     double free = 0;
@@ -23,7 +24,8 @@ class LinkWindowTest {
     PriorityQueue<double[]> ends = new PriorityQueue<>((a, b) -> Double.compare(a[0], b[0]));
     for (int i = 0; i < 4000; i++) {
       while (ends.size() < window.requests(most)) {
-        // The link brings one request after the other, and none before its own connection has.
+        // The link transfers one request after the other, and a request also takes the time of its
+        // own connection.
         free = Math.max(free, now) + REQUEST / bytesPerSecond;
         ends.add(new double[] {Math.max(now + perRequest, free), now});
       }

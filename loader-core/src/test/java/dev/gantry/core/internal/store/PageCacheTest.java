@@ -13,7 +13,7 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Dropped pages are cold, and pages that are read are hot again.
+/// Dropped pages are cold, and pages become hot when they are read.
 class PageCacheTest {
   private static final int BYTES = 3 << 20;
 
@@ -27,12 +27,13 @@ class PageCacheTest {
     long before = PageCache.residentBytes(file);
     assumeTrue(before == BYTES, "this file system or kernel does not say");
     long left = PageCache.drop(file);
-    // Where the file system keeps its files in memory, nothing goes.
+    // A file system that keeps its files in memory drops no page.
     assumeTrue(left < BYTES, "this file system keeps its pages");
 
     assertThat(left).isZero();
     assertThat(PageCache.residentBytes(file)).isZero();
-    // The kernel may have taken the pages again before the look.
+    // The kernel may have evicted the pages again before the check, so the test tries several
+    // times.
     assertThat(LongStream.generate(() -> residentBytesOnceWarm(file)).limit(LOOKS))
         .anyMatch(resident -> resident > 0);
   }

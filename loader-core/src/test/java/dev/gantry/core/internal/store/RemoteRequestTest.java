@@ -15,21 +15,21 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Requests whose attempts find no heap to begin.
+/// Requests for whose attempts the heap has no space.
 @Timeout(60)
 class RemoteRequestTest {
   private final OutOfMemoryError none = new OutOfMemoryError("made up");
   private final CompletableFuture<Throwable> failure = new CompletableFuture<>();
   private final AtomicInteger stopped = new AtomicInteger();
 
-  /// Its attempts fail by a fault that passes until one of them cannot begin.
+  /// A request whose attempts fail with a passing fault until one attempt finds no heap.
   private final class Request extends RemoteRequest {
     private final AtomicInteger attempts = new AtomicInteger();
     private final int without;
     private final boolean fails;
 
-    /// @param without the attempt that finds no heap
-    /// @param fails whether the attempts before it fail, or go on
+    /// @param without the number of the attempt that finds no heap
+    /// @param fails whether the attempts before it fail or continue
     Request(int without, boolean fails) {
       super(
           "GET",

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Stores that a program registers in a class loader of its own.
+/// Stores that a program registers in its own class loader.
 class ServicesTest {
   @TempDir private Path folder;
   private final ClassLoader before = Thread.currentThread().getContextClassLoader();
@@ -65,7 +65,7 @@ class ServicesTest {
         .doesNotHaveDuplicates();
   }
 
-  /// As where a container has a Gantry of its own beside the program's.
+  /// This happens in a container that has its own copy of Gantry beside the program's.
   @Test
   void aLoaderThatHasAnotherClassOfTheNameIsPassedOver() throws IOException {
     register("no.such.Store");

@@ -36,7 +36,7 @@ class WorkerThreadsTest {
         countDownAndAwait(together);
       });
     }
-    // A job that follows at once may come before the threads of the one before are back.
+    // A job may start before the threads of the job before it are idle again.
     assertThat(all).hasSizeLessThan(jobs);
   }
 

@@ -3,6 +3,6 @@ package dev.gantry.core.internal.transport;
 
 import org.junit.jupiter.api.Tag;
 
-/// A load that chooses its transport by evidence.
+/// Loads whose transport the transfer engine chooses.
 @Tag("gpu")
 class ChosenTransportGpuTest extends TransportContract {}

@@ -16,10 +16,9 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads by cuFile through the CPU.
 abstract class CompatTransportContract extends TransportContract {
-  /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
-  /// nothing to test here. The stub takes all.
+  /// Skips the tests if libcufile refuses the file, because udev does not know its disk, as in
+  /// many containers. The stub accepts all files.
   @BeforeEach
   void cuFileTakesFiles(@TempDir Path probes) {
     Path probe = TestFiles.write(probes.resolve("probe"), 1, 4096);

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 
-/// A preparation that finds no heap: a load does without it.
+/// A preparation that finds no heap; a load works without it.
 class DevicePreparationTest {
   @Test
   void theHeapsEndIsNoErrorOfTheProgram() {

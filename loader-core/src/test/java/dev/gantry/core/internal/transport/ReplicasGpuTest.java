@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The same bytes on the host and on all GPUs of the machine.
+/// Loads of the same bytes onto the host and onto all GPUs of the machine.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class ReplicasGpuTest {

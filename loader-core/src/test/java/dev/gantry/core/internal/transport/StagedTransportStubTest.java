@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A reader's two buffers where the device does not say when it is done with them.
+/// The two buffers of a reader, on a device that does not report the end of its copies.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class StagedTransportStubTest {
@@ -64,7 +64,7 @@ class StagedTransportStubTest {
     cuda.clear();
   }
 
-  /// Where the buffers are that the next reader gets.
+  /// Returns the addresses of the buffers that the next reader gets.
   private Set<Long> nextAddresses() {
     StagingPool.Pair next = requireNonNull(buffers.take(2 * BLOCK, () -> false));
     Set<Long> there = Set.of(next.first().address(), next.second().address());
@@ -96,7 +96,7 @@ class StagedTransportStubTest {
     assertThat(nextAddresses()).isEqualTo(addresses);
   }
 
-  /// Queues a copy out of each of the two buffers.
+  /// Queues a copy from each of the two buffers.
   private void copyFromBoth(DeviceSlab slab) {
     Path file = TestFiles.write(folder.resolve("file"), 1, 2 * BLOCK);
     Location location = Location.of(file);
