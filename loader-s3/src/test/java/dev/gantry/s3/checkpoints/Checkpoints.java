@@ -20,7 +20,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// Checkpoints whose bytes follow from their step, in two data files; one is uploaded in parts.
+/// Makes checkpoints whose bytes follow from their step. They have two data files, of which one
+/// is uploaded in parts.
 final class Checkpoints {
   static final long FILE_BYTES = 13 << 20;
 

@@ -28,10 +28,11 @@ import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.CreateMultipartUploadResponse;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
-/// Checkpoints that are copied to S3, by processes that are killed.
+/// Tests checkpoints that are copied to S3 by processes that are killed.
 @ExtendWith(NoLeaks.class)
 class S3CheckpointTest {
-  /// -Dgantry.kills=100 takes some minutes, and kills before every call rather than before every seventh.
+  /// The number of kills. `-Dgantry.kills=100` takes some minutes; the test that kills before
+  /// calls then does so before every call instead of before every seventh.
   private static final int KILLS = Integer.getInteger("gantry.kills", 2);
 
   private static final long SEED = Long.getLong("gantry.seed", System.nanoTime());
@@ -63,7 +64,7 @@ class S3CheckpointTest {
         .orElseThrow();
   }
 
-  /// The step of the checkpoint that a machine with an empty disk finds.
+  /// Returns the step of the checkpoint that a machine with an empty disk restores from S3.
   private long restorable(String name) {
     try (CheckpointStore store = open(name)) {
       assertThat(uploadsUnderWay()).isEmpty();
@@ -191,8 +192,11 @@ class S3CheckpointTest {
     System.out.println("S3CheckpointTest: found after each kill: " + found);
   }
 
-  /// @param before the last step that was found there
-  /// @return the one that is found now
+  /// Requires that S3 has the checkpoint from before a kill or a later one.
+  ///
+  /// @param before the last step that was restored; 0 if there was none
+  /// @param whole whether the process has said that the checkpoint `step` is in S3
+  /// @return the step that is restored now; 0 if there is none
   private long requireOldOrNew(long before, long step, boolean whole, String where) {
     boolean any;
     try (S3Store s3 = new S3Store()) {

@@ -24,14 +24,15 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
 
-/// A process that saves one checkpoint into a folder and into S3, and may end at any call to S3.
+/// A process that saves one checkpoint to a folder and to S3. It can be made to end at a chosen
+/// call to S3.
 final class UploadingChild implements AutoCloseable {
   static final Retention TWO = new Retention(2, 0, Optional.empty());
 
-  /// The checkpoint is on the disk, and is being uploaded.
+  /// The line that says that the checkpoint is on the disk, and is being uploaded.
   static final String SAVED = "saved";
 
-  /// The checkpoint is in S3.
+  /// The line that says that the checkpoint is in S3.
   static final String DONE = "done";
 
   private final Process process;
@@ -42,7 +43,8 @@ final class UploadingChild implements AutoCloseable {
     this.lines = process.inputReader();
   }
 
-  /// @param lastCall how many calls to S3 change something before it ends as if by SIGKILL
+  /// @param lastCall the number of calls to S3 that change something; at the next such call, the
+  ///     process ends as if by SIGKILL
   static UploadingChild start(Path root, Location remote, long step, int lastCall) {
     List<String> options = new ArrayList<>(List.of("-Xmx256m"));
     for (String property : System.getProperties().stringPropertyNames()) {
@@ -60,7 +62,7 @@ final class UploadingChild implements AutoCloseable {
     }
   }
 
-  /// The next line that the process prints; empty when it has ended.
+  /// Returns the next line that the process prints; empty when the process has ended.
   Optional<String> line() {
     try {
       return Optional.ofNullable(lines.readLine());
@@ -69,7 +71,7 @@ final class UploadingChild implements AutoCloseable {
     }
   }
 
-  /// Ends it with SIGKILL.
+  /// Ends the process with SIGKILL.
   @Override
   public void close() {
     process.toHandle().destroyForcibly();
@@ -97,7 +99,8 @@ final class UploadingChild implements AutoCloseable {
     }
   }
 
-  /// Ends the process before a call.
+  /// Counts the calls that change something in the store, and ends the process before one of
+  /// them.
   private record EndingStore(WritableStore store, AtomicInteger left) implements WritableStore {
     EndingStore(WritableStore store, int calls) {
       this(store, new AtomicInteger(calls));

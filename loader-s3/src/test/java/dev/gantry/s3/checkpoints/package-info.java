@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Checkpoints that are copied to S3.
+/// Tests of checkpoints that are copied to S3.
 @NullMarked
 package dev.gantry.s3.checkpoints;
 

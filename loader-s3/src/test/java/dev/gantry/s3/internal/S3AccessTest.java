@@ -28,7 +28,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// The headers of requests to buckets that are open to all, or whose requesters pay.
+/// Tests the headers of requests to buckets that are open to all, and to buckets whose requesters
+/// pay.
 @ExtendWith(NoLeaks.class)
 class S3AccessTest {
   private static final byte[] OBJECT = "bytes of an object".getBytes(StandardCharsets.UTF_8);
@@ -38,7 +39,8 @@ class S3AccessTest {
   private final Map<String, String> before = new LinkedHashMap<>();
   private HttpServer server;
 
-  /// Another region than the one that is asked, in which the bucket is then; empty for the same.
+  /// The region in which the server says that the bucket is; empty if the server accepts the
+  /// client's region.
   private volatile String region = "";
 
   private volatile boolean tagged = true;

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Objects that a cache on the local disk keeps.
+/// Tests objects that a cache on the local disk keeps.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3CacheTest {
@@ -51,7 +51,7 @@ class S3CacheTest {
     server.close();
   }
 
-  /// As a new process, which has the folder of the one before.
+  /// Opens a new session on the same cache folder, as a new process would.
   private void begin() {
     session.close();
     session = GantrySession.open();

@@ -44,8 +44,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads from an S3 server whose answers are spoiled: they are asked for again, or there is one error;
-/// never a wrong byte.
+/// Tests loads from an S3 server whose answers are damaged. Requests are repeated, or the load
+/// fails with one error; no load returns a wrong byte.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3FaultTest {
@@ -125,9 +125,10 @@ class S3FaultTest {
     assertAsked(0);
   }
 
-  /// A busy machine answers some requests so late that the load makes them a second time, of its own accord.
+  /// Requires at least the requests of a load and some repeated ones. There may be more, because
+  /// a load repeats the requests that a busy machine answers very late.
   ///
-  /// @param again how many requests had to be made a second time
+  /// @param again the number of requests that had to be repeated
   private void assertAsked(int again) {
     assertThat(proxy.ranges()).isGreaterThanOrEqualTo(Math.ceilDiv(LENGTH, REQUEST) + again);
   }
@@ -140,7 +141,7 @@ class S3FaultTest {
     assertAsked(2);
   }
 
-  /// The server says nothing more to it for longer than the test may take.
+  /// The server stalls one answer for longer than the test may take.
   @Test
   void theSlowestRequestIsMadeASecondTime() {
     S3Settings patient =
@@ -154,7 +155,7 @@ class S3FaultTest {
 
   @Test
   void aServerThatAsksForPatienceGetsIt() {
-    // Longer than the CRT client waits before it repeats a request by itself.
+    // The duration is longer than the CRT client waits before it repeats a request by itself.
     Duration busy = Duration.ofMillis(600);
     AtomicLong first = new AtomicLong();
     proxy.answer(_ -> {
@@ -209,7 +210,8 @@ class S3FaultTest {
       return Answer.RIGHT;
     });
     TransferException failure = catchThrowableOfType(TransferException.class, this::load);
-    // The object may have changed before it was opened, or after its last byte was read.
+    // The load succeeds if the object changed before it was opened, or after its last byte was
+    // read.
     if (failure != null) {
       assertThat(failure.getMessage()).contains("the file changed after it was opened");
     }
@@ -224,7 +226,7 @@ class S3FaultTest {
             catchThrowableOfType(
                 TransferException.class, () -> load(options().withCancellation(cancellation))));
     while (proxy.ranges() < 2) {
-      // A load that failed before it asked would be waited for in vain.
+      // Without this check, the loop would not end if the load failed before its second request.
       assertThat(end).isNotDone();
       Thread.onSpinWait();
     }

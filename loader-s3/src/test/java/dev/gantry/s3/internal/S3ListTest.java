@@ -9,7 +9,8 @@ import dev.gantry.core.TransferException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// Lists of a server that writes anything. A page is its number, which names the next one and is the only entry.
+/// Tests lists with impossible answers of a server. A page is a number here: the page's only
+/// entry, from which the token of the next page is made.
 class S3ListTest {
   private static S3List<Integer, Integer> list() {
     return new S3List<>(

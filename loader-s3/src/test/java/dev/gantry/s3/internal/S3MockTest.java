@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 
-/// The store on another server than s3proxy.
+/// Runs the store's contract on S3Mock, a server other than s3proxy.
 class S3MockTest extends StoreContract {
   private static S3MockApplication mock;
   private static HttpClient http;
@@ -54,7 +54,7 @@ class S3MockTest extends StoreContract {
     settings.close();
   }
 
-  /// Its certificate is not one that anybody trusts.
+  /// Clients use HTTP, because they would not trust the server's certificate.
   @SuppressWarnings("deprecation")
   private static URI server() {
     return URI.create("http://127.0.0.1:" + mock.getHttpPort());

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// The way of one request through the CRT's client, without a load around it.
+/// Tests a single request by the CRT's client, without a load around it.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3RangeTest {
@@ -76,7 +76,7 @@ class S3RangeTest {
     return new S3Range(clients, file, clients.url(name), clients.head(file, name).eTag(), request);
   }
 
-  /// A piece that comes twice must not count as the one that is missing.
+  /// A piece that comes twice must not count as the missing piece.
   @Test
   void piecesInAnotherOrderAreRefused() {
     S3Request.Sent attempt = range().newAttempt();
@@ -88,7 +88,8 @@ class S3RangeTest {
     assertThat(fault.reason()).isEqualTo("the server sent 50 bytes at offset 0");
   }
 
-  /// The clients' credentials and keys are freed afterwards, and the CRT's threads use them.
+  /// Closing frees the clients' credentials and keys, which the CRT's threads use while a request
+  /// is under way.
   @Test
   void closingWaitsForARequestThatIsUnderWay() throws Exception {
     proxy.answer(_ -> Answer.STALLED);

@@ -48,17 +48,17 @@ import org.junit.jupiter.params.provider.EnumSource;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
-/// Uploads to an S3 server that refuses, or is not heard: they are repeated, or there is one error and
-/// the object is as it was before.
+/// Tests uploads to an S3 server that refuses requests, or whose answers get lost. Requests are
+/// repeated; otherwise there is one error, and the object stays as it was before.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3UploadFaultTest {
   private static final int PART = 5 << 20;
 
-  /// Three parts.
+  /// The size of an object that is uploaded in three parts.
   private static final int LARGE = 2 * PART + 200_003;
 
-  /// Eight parts.
+  /// The size of an object that is uploaded in eight parts.
   private static final int MANY = 7 * PART + 3;
 
   private static final int SMALL = 100_003;
@@ -156,7 +156,7 @@ class S3UploadFaultTest {
 
   @Test
   void whatWasBegunIsAborted() {
-    // The upload is created, and its parts are refused.
+    // The server accepts the request that begins the upload, and refuses its parts.
     proxy.answerUploads(number -> number == 0 ? Answer.RIGHT : Answer.DENIED);
     Failure failure = failure(LARGE).failure();
     assertThat(((Failure.Remote) failure).status()).isEqualTo(403);
@@ -170,7 +170,7 @@ class S3UploadFaultTest {
   void anInterruptionEndsTheUploadAtOnceAndLeavesWhatIsThere() throws Exception {
     CountDownLatch asked = new CountDownLatch(2);
     CountDownLatch over = new CountDownLatch(1);
-    // The upload is created, and the server says nothing to its parts.
+    // The server accepts the request that begins the upload, and does not answer its parts.
     proxy.answerUploads(number -> {
       asked.countDown();
       if (number > 0) {
@@ -198,7 +198,7 @@ class S3UploadFaultTest {
     assertThat(begun()).hasSize(1);
   }
 
-  /// The uploads that were begun, and neither completed nor aborted.
+  /// Returns the uploads that were begun, and neither completed nor aborted.
   private static List<MultipartUpload> begun() {
     try (S3AsyncClient client = S3AsyncClient.crtBuilder().forcePathStyle(true).build()) {
       return client.listMultipartUploads(list -> list.bucket(S3Server.BUCKET)).join().uploads();
@@ -210,7 +210,7 @@ class S3UploadFaultTest {
     return Arrays.copyOfRange(bytes, from, Math.min(bytes.length, from + PART));
   }
 
-  /// Begins an upload as another process did that was killed.
+  /// Begins an upload and uploads some parts, as a process did that was killed then.
   private void begin(byte[] bytes, int... numbers) {
     S3Settings settings =
         new S3Settings(new RetryLimits(1, Duration.ofMillis(10), Duration.ofSeconds(20)));
@@ -286,7 +286,7 @@ class S3UploadFaultTest {
     assertThat(size()).isZero();
   }
 
-  /// Uploads a file, for a process that is killed meanwhile.
+  /// Uploads a file in a process that the test kills during the upload.
   static void main(String[] arguments) {
     try (S3Store store = new S3Store()) {
       store.upload(Path.of(arguments[0]), Location.of(arguments[1]));
@@ -305,7 +305,8 @@ class S3UploadFaultTest {
     }
     CountDownLatch killed = new CountDownLatch(1);
     CountDownLatch some = new CountDownLatch(5);
-    // The requests after the fourth part wait for the kill, and then fail with their connection.
+    // The requests after the fourth part wait until the process is killed, and then fail with
+    // their connection.
     proxy.answerUploads(number -> {
       some.countDown();
       if (number > 4) {

@@ -22,28 +22,27 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 
-/// Stands between clients and an S3 server, passes requests on as they are, and spoils answers to
-/// requests for ranges.
+/// Stands between clients and an S3 server. The proxy passes requests on as they are, and damages
+/// chosen answers to requests for ranges. It can also refuse uploads.
 public final class FaultProxy implements AutoCloseable {
-  /// The answer that a client gets.
   public enum Answer {
     RIGHT,
     /// The connection ends in the middle of the body.
     CUT,
     /// The connection ends before the answer.
     RESET,
-    /// A well-formed answer of half the bytes.
+    /// The answer is well-formed, but has only half of the bytes.
     SHORT,
-    /// A well-formed answer of the same number of bytes from another place.
+    /// The answer is well-formed, but its Content-Range names another range.
     OTHER_RANGE,
-    /// The whole object, with status 200.
+    /// The answer has status 200 and no Content-Range, as if the body were the whole object.
     WHOLE,
-    /// Head and half of the body come, and then nothing.
+    /// The head and half of the body come, and nothing more until the proxy is closed.
     STALLED,
-    /// The head comes, and then a byte now and then.
+    /// The head comes, and then the body byte by byte, with a pause before each byte.
     DRIPS,
     SLOW_DOWN("503 Slow Down", "SlowDown"),
-    /// The same, to be asked again in a second.
+    /// The server is busy, and its header Retry-After asks the client to wait for a second.
     BUSY("503 Slow Down", "SlowDown"),
     INTERNAL_ERROR("500 Internal Server Error", "InternalError"),
     EXPIRED("400 Bad Request", "ExpiredToken"),
@@ -51,7 +50,8 @@ public final class FaultProxy implements AutoCloseable {
     GONE("404 Not Found", "NoSuchKey"),
     FAILED_CONDITION("412 Precondition Failed", "PreconditionFailed"),
     CONFLICT("409 Conflict", "OperationAborted"),
-    /// The connection ends in the middle of an upload's body, of which the server gets nothing.
+    /// The connection ends in the middle of an upload's body. The server gets nothing of the
+    /// body.
     CUT_UPLOAD;
 
     private final String status;
@@ -96,25 +96,29 @@ public final class FaultProxy implements AutoCloseable {
     return URI.create("http://127.0.0.1:" + door.getLocalPort());
   }
 
-  /// @param chosen by the number of the request for a range, from 0 on
+  /// Chooses the answers to requests for ranges.
+  ///
+  /// @param chosen maps the number of a request, from 0, to its answer
   public void answer(IntFunction<Answer> chosen) {
     ranges.set(0);
     answers = chosen;
   }
 
-  /// @param chosen by the number of the request that uploads: `PUT` and `POST`, from 0 on. Refused ones do
-  ///     not reach the server
+  /// Chooses the answers to requests that upload: `PUT` and `POST`. Requests that are refused do
+  /// not reach the server.
+  ///
+  /// @param chosen maps the number of a request, from 0, to its answer
   public void answerUploads(IntFunction<Answer> chosen) {
     uploads.set(0);
     uploadAnswers = chosen;
   }
 
-  /// How many requests uploaded since [#answerUploads].
+  /// The number of requests that upload since [#answerUploads] was called.
   public int uploads() {
     return uploads.get();
   }
 
-  /// How many ranges were asked for since [#answer].
+  /// The number of requests for ranges since [#answer] was called.
   public int ranges() {
     return ranges.get();
   }
@@ -127,7 +131,7 @@ public final class FaultProxy implements AutoCloseable {
         run("fault-proxy-connection", () -> serve(client));
       }
     } catch (IOException _) {
-      // Closed.
+      // The proxy was closed.
     }
   }
 
@@ -154,7 +158,7 @@ public final class FaultProxy implements AutoCloseable {
         copy(requests, upstream.getOutputStream(), length(head));
         upstream.getOutputStream().flush();
         if (upload == Answer.RESET) {
-          // The server did it, and nobody hears of that.
+          // The server has carried out the upload, but the client does not get its answer.
           byte[] answered = head(responses);
           byte[] _ = body(answered, responses);
           return;
@@ -165,13 +169,15 @@ public final class FaultProxy implements AutoCloseable {
       }
       open.remove(upstream);
     } catch (IOException | InterruptedException _) {
-      // The client or the server went away, or the test is over.
+      // The client or the server closed its connection, or the test is over.
     } finally {
       open.remove(client);
     }
   }
 
-  /// @return whether the connection goes on
+  /// Sends the chosen answer to a request.
+  ///
+  /// @return whether the connection stays open
   private boolean answer(byte[] request, InputStream responses, OutputStream client)
       throws IOException, InterruptedException {
     Answer answer =
@@ -250,7 +256,8 @@ public final class FaultProxy implements AutoCloseable {
     client.flush();
   }
 
-  /// Up to the empty line; empty at the end of the connection.
+  /// Reads the head of a request or response, up to the empty line. The result is empty at the
+  /// end of the connection.
   private static byte[] head(InputStream in) throws IOException {
     ByteArrayOutputStream head = new ByteArrayOutputStream();
     byte[] end = {'\r', '\n', '\r', '\n'};

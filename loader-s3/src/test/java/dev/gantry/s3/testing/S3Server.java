@@ -16,8 +16,8 @@ import org.gaul.s3proxy.nio2blob.FilesystemNio2BlobStore;
 import org.gaul.s3proxy.nio2blob.TransientNio2BlobStore;
 import software.amazon.awssdk.services.s3.model.PutObjectRequest;
 
-/// An S3 server of this process (s3proxy), which checks signatures, and the settings by which the AWS
-/// SDK of this process finds it. Both go when this is closed.
+/// An S3 server in this process (s3proxy), which checks signatures. System properties let the AWS
+/// SDK of this process find the server; [#close] stops the server and restores the properties.
 public final class S3Server implements AutoCloseable {
   public static final String BUCKET = "bucket";
   private static final String USER = "test-user";
@@ -33,7 +33,8 @@ public final class S3Server implements AutoCloseable {
         S3Proxy.builder()
             .blobStore(objects)
             .endpoint(URI.create("http://127.0.0.1:0"))
-            // The CRT client tells the size of what it has uploaded in parts, which AWS checks.
+            // The CRT client sends a header with the size of an upload in parts. AWS checks the
+            // size, but s3proxy does not know the header.
             .ignoreUnknownHeaders(true)
             .awsAuthentication(AuthenticationType.AWS_V4, USER, SECRET)
             .build();
@@ -54,18 +55,19 @@ public final class S3Server implements AutoCloseable {
     static final S3Server SERVER = inMemory();
   }
 
-  /// The one that the shared session of this process finds, for as long as the process runs: a session
-  /// asks for the settings once. Start no other before it. Do not close it.
+  /// Returns the server that the shared session of this process uses until the process ends. A
+  /// session reads the settings only once, so no other server may be started before this one.
+  /// Callers must not close it.
   public static S3Server ofProcess() {
     return OfProcess.SERVER;
   }
 
-  /// With its objects in memory.
+  /// Starts a server that keeps its objects in memory.
   public static S3Server inMemory() {
     return new S3Server(new TransientNio2BlobStore());
   }
 
-  /// With its objects in a folder.
+  /// Starts a server that keeps its objects in a folder.
   public static S3Server in(Path folder) {
     return new S3Server(new FilesystemNio2BlobStore(folder.toString()));
   }
@@ -74,12 +76,12 @@ public final class S3Server implements AutoCloseable {
     return URI.create("http://127.0.0.1:" + proxy.getPort());
   }
 
-  /// Has the SDK's next clients go to another server, such as one between them and this.
+  /// Makes the SDK's next clients connect to another server, such as a proxy before this one.
   public void pointAt(URI endpoint) {
     set("aws.endpointUrlS3", endpoint.toString());
   }
 
-  /// Sets a system property until this is closed.
+  /// Sets a system property until [#close] is called.
   public void set(String property, String value) {
     String old = System.setProperty(property, value);
     if (!before.containsKey(property)) {
@@ -87,7 +89,7 @@ public final class S3Server implements AutoCloseable {
     }
   }
 
-  /// Makes an object; one of this key gives way to it.
+  /// Makes an object, or replaces the object with the key.
   public Location put(String key, byte[] bytes) {
     objects.putBlob(
         PutObjectRequest.builder()
