@@ -52,7 +52,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Answers of executors against those of one process.
+/// Compares the answers of executors with those of one process.
 @ExtendWith(NoLeaks.class)
 class BatchInferenceTest {
   private static final SparkSession SPARK = LocalSpark.session();
@@ -67,7 +67,7 @@ class BatchInferenceTest {
         .add(Linear.builder().setUnits(3).build());
   }
 
-  /// The loader of a user's program.
+  /// Loads a model as a user's program does.
   private static Model model(String weights, Device device) {
     LOADS.incrementAndGet();
     Model model = Model.newInstance("small", device);
@@ -212,7 +212,8 @@ class BatchInferenceTest {
     }
   }
 
-  /// Adds one to the first; adds up the others; tells the third's shape.
+  /// Makes a model of five inputs with three outputs: the first input plus one, the sums of the
+  /// other inputs' rows, and the shape of the third input's rows.
   private static Model described(Device device) {
     Model model = Model.newInstance("described", device);
     model.setBlock(
@@ -232,7 +233,9 @@ class BatchInferenceTest {
     return model;
   }
 
-  /// Ones and twos, with names or without.
+  /// Makes a model with two outputs, of ones and of twos.
+  ///
+  /// @param names the names of the outputs; none for outputs without names
   private static Model onesAndTwos(Device device, String... names) {
     Model model = Model.newInstance("two", device);
     model.setBlock(
@@ -329,7 +332,8 @@ class BatchInferenceTest {
               inference
                   .run(
                       rows(3)
-                          // One task, or another may still be loading.
+                          // With several tasks, another task might still be loading the model
+                          // when the job fails.
                           .coalesce(1)
                           .withColumn("features", when(col("id").gt(0), col("features"))))
                   .collectAsList())

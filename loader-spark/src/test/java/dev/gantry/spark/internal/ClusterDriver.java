@@ -37,10 +37,10 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.api.java.UDF2;
 import org.apache.spark.sql.types.DataTypes;
 
-/// The driver of a cluster of two executors on this machine: `FOLDER writes RUNS`, `FOLDER million` or
-/// `FOLDER inference`. It ends with 0 if all was as it should be.
+/// The driver of a cluster of two executors on this machine: `FOLDER writes RUNS`, `FOLDER
+/// million` or `FOLDER inference`. The exit code is 0 if all checks have passed.
 public final class ClusterDriver {
-  /// As Spark's own scripts start a JVM.
+  /// The options with which Spark's own scripts start a JVM, and a few more.
   static final List<String> JAVA_OPTIONS =
       Stream.concat(
               Arrays.stream(JavaModuleOptions.defaultModuleOptions().strip().split("\\s+")),
@@ -76,7 +76,7 @@ public final class ClusterDriver {
         .config("spark.executor.extraClassPath", System.getProperty("java.class.path"))
         .config("spark.executor.extraJavaOptions", String.join(" ", JAVA_OPTIONS))
         .config("spark.task.maxFailures", "20")
-        // Executors that are killed are no reason to give up.
+        // Spark must not give up when executors are killed.
         .config("spark.deploy.maxExecutorRetries", "-1")
         .config("spark.speculation", "true")
         .config("spark.speculation.interval", "50ms")
@@ -87,7 +87,7 @@ public final class ClusterDriver {
         .getOrCreate();
   }
 
-  /// Writes sets while tasks fail, dawdle and are killed, and looks at what is there.
+  /// Writes sets while tasks fail, pause and are killed, and checks the resulting files.
   private static void writes(SparkSession spark, Path folder, int runs) throws IOException {
     spark
         .udf()
@@ -118,8 +118,8 @@ public final class ClusterDriver {
     }
   }
 
-  /// In the middle of a partition, the first attempt of some fails, of some dawdles, and of some kills
-  /// its executor.
+  /// Makes trouble in the middle of some partitions: the first attempt of a task fails, pauses,
+  /// or kills its executor.
   private static long trouble(long id, int run) {
     TaskContext task = TaskContext.get();
     boolean isMiddle = id % (ROWS / PARTITIONS) == ROWS / PARTITIONS / 2;
@@ -134,7 +134,8 @@ public final class ClusterDriver {
     return id;
   }
 
-  /// Kills an executor at some time of the job, also where it finishes a part.
+  /// Kills an executor at a random time of the job, which may be while the executor commits a
+  /// task.
   private static Thread killer(AtomicBoolean done, long seed) {
     Random random = new Random(seed);
     return Thread.ofPlatform()

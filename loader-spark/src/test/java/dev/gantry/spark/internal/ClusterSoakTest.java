@@ -13,10 +13,11 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A cluster of executors in processes of their own, some of which are killed. A driver in a process of
-/// its own, too, since Spark looks for itself in an environment variable.
+/// Tests a cluster of executors in processes of their own, some of which are killed. The driver
+/// also runs in a process of its own, because Spark finds its installation by an environment
+/// variable.
 ///
-/// `-Dgantry.spark.runs=50` says how often.
+/// `-Dgantry.spark.runs=50` sets the number of sets that are written.
 @Tag("soak")
 class ClusterSoakTest {
   @TempDir Path folder;

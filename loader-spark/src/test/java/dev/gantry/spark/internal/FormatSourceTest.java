@@ -103,7 +103,7 @@ class FormatSourceTest {
         .hasMessage("name one path: load(path), save(path) or option path");
   }
 
-  /// Names are the same in upper and lower case. Hadoop's have a dot.
+  /// The case of an option's name does not matter. The names of Hadoop's options have a dot.
   @ParameterizedTest
   @ValueSource(strings = {"gantry-shards", "tfrecord"})
   void optionsOfSparkAndHadoopPass(String format) {

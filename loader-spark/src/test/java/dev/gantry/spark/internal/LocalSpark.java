@@ -9,7 +9,7 @@ import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.sql.SparkSession;
 
-/// Spark in the tests' own JVM, which is driver and executor.
+/// Runs Spark in the JVM of the tests, which is both driver and executor.
 public final class LocalSpark {
   private static final RunningTasks TASKS = new RunningTasks();
 
@@ -17,13 +17,14 @@ public final class LocalSpark {
 
   public static SparkSession session() {
     SparkSession session = start();
-    // It may have been added by another class.
+    // Another test class may have added the listener already.
     session.sparkContext().removeSparkListener(TASKS);
     session.sparkContext().addSparkListener(TASKS);
     return session;
   }
 
-  /// Waits for the tasks that run beside one that failed: a job ends before they do.
+  /// Waits for the tasks that still run after another task has failed. A job ends before these
+  /// tasks do.
   public static void awaitTasks() throws InterruptedException, TimeoutException {
     start().sparkContext().listenerBus().waitUntilEmpty();
     TASKS.await();

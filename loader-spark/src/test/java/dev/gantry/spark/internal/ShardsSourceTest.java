@@ -46,7 +46,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A DataFrame as raw tensor shards and back, in one JVM.
+/// Writes DataFrames as raw tensor shards and reads them back, in one JVM.
 @ExtendWith(NoLeaks.class)
 class ShardsSourceTest {
   private static final String FORMAT = "gantry-shards";
@@ -98,7 +98,7 @@ class ShardsSourceTest {
     assertThat(names(set)).hasSize(5).contains("shards.json");
   }
 
-  /// A task puts 4,096 rows at most into its buffers.
+  /// A task's buffers hold at most 4,096 rows.
   @Test
   void aPartitionMayHaveMoreRowsThanATasksBuffers() {
     Path set = folder.resolve("set");
@@ -233,7 +233,8 @@ class ShardsSourceTest {
     ShardSet.open(set).verify();
   }
 
-  /// Twice, since the first one finds other names.
+  /// The set is replaced twice, because even the second replacement must not bring back the names
+  /// of the first set's files.
   @Test
   void aKeptDataFrameDoesNotReadTheSetThatTookTheOthersPlace() {
     Path set = folder.resolve("set");
@@ -255,7 +256,7 @@ class ShardsSourceTest {
     }
   }
 
-  /// As the driver leaves it that ends within its commit.
+  /// A driver that ends during its commit leaves such a folder.
   @Test
   void halfASetIsNoneAndTheNextWriterReplacesIt() throws IOException {
     Path set = folder.resolve("set");
@@ -269,7 +270,7 @@ class ShardsSourceTest {
     assertThat(names(set)).hasSize(ShardSet.open(set).shards().size() + 1);
   }
 
-  /// The row that fails comes when its task has appended others.
+  /// The row fails after its task has appended other rows.
   @Test
   void aFailedJobLeavesNothing() {
     Path set = folder.resolve("set");

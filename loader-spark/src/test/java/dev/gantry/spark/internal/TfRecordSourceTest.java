@@ -41,7 +41,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A DataFrame as TFRecord files and back, in one JVM.
+/// Writes DataFrames as TFRecord files and reads them back, in one JVM.
 @ExtendWith(NoLeaks.class)
 class TfRecordSourceTest {
   private static final String FORMAT = "tfrecord";
@@ -54,7 +54,8 @@ class TfRecordSourceTest {
     LocalSpark.awaitTasks();
   }
 
-  /// In the order of their names, and of the types that are inferred.
+  /// Returns rows whose columns have the order and types that the reader infers: the columns are
+  /// sorted by name.
   private static Dataset<Row> samples(long rows) {
     return SPARK
         .range(0, rows, 1, 3)
@@ -69,7 +70,8 @@ class TfRecordSourceTest {
             array(encode(lit("a"), "UTF-8"), encode(lit(""), "UTF-8")).as("strings"));
   }
 
-  /// Arrays of bytes that lie in arrays are equal only as text.
+  /// Returns the rows as text, because byte arrays within arrays are not compared by their
+  /// contents.
   private static List<String> text(Dataset<Row> rows) {
     return rows.toJSON().collectAsList();
   }
@@ -164,7 +166,7 @@ class TfRecordSourceTest {
         .hasStackTraceContaining("feature 'pixels' has 2 values; its column is no array");
   }
 
-  /// A feature that only a late record of the first file has is none of these.
+  /// A feature that only a late record has counts as a feature of the file.
   @Test
   void aColumnThatNoRecordHasIsRefused() {
     Path file = folder.resolve("train-00000-of-00001");
@@ -266,7 +268,7 @@ class TfRecordSourceTest {
     assertThat(rows.select("floats").collectAsList()).isEmpty();
   }
 
-  /// As the driver leaves it that ends within its commit.
+  /// A driver that ends during its commit leaves such a folder.
   @Test
   void halfASetIsRefusedAndTheNextWriterReplacesIt() throws IOException {
     Path set = folder.resolve("set");

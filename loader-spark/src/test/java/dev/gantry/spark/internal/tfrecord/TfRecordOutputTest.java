@@ -20,7 +20,8 @@ import org.junit.jupiter.api.io.TempDir;
 class TfRecordOutputTest {
   @TempDir Path folder;
 
-  /// As a second attempt of a task does, of which the driver has not heard.
+  /// The driver may not know of a second attempt of a task, which then writes after the job has
+  /// ended.
   @Test
   void aTaskThatOutlivesItsJobWritesNothing() {
     Path set = folder.resolve("set");
