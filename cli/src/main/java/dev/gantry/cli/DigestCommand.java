@@ -40,7 +40,7 @@ final class DigestCommand extends ReportCommand {
               + " of weights become this type, integers stay as they are.")
   private @Nullable Type type;
 
-  /// A type to which floating-point tensors are rounded.
+  /// A type to which floating-point and quantised tensors are cast.
   enum Type {
     F32(DataType.FLOAT32),
     BF16(DataType.BFLOAT16),

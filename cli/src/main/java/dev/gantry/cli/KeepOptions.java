@@ -10,7 +10,7 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// The options that say which checkpoints are kept, with the same rules as a checkpoint saver's.
+/// The options for the rules that keep checkpoints. The rules are those of a checkpoint saver.
 final class KeepOptions {
   @Option(names = "--keep-last", paramLabel = "N", description = "Keep those saved last.")
   private @Nullable Integer last;

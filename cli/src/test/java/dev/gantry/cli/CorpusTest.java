@@ -22,7 +22,7 @@ class CorpusTest {
   private static final Path CORPUS =
       Path.of("..", "formats", "src", "test", "resources", "corpus", "safetensors");
 
-  /// A file of another writer, which was added after the verdicts were made, and has none.
+  /// A file of another writer. It has no verdict, because it was added to the corpus later.
   private static final String WRITTEN_BY_DJL = "written-by-djl.safetensors";
 
   private static final Map<?, ?> VERDICTS = JsonTree.verdicts(CORPUS);

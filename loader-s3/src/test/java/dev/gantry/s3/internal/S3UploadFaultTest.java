@@ -48,8 +48,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
-/// Tests uploads to an S3 server that refuses requests, or whose answers get lost. Requests are
-/// repeated; otherwise there is one error, and the object stays as it was before.
+/// Tests uploads to an S3 server that refuses requests, or whose answers get lost. Either
+/// repeated requests succeed, or there is one error and the object stays as it was before.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3UploadFaultTest {

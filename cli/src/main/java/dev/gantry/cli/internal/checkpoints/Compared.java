@@ -68,8 +68,8 @@ public record Compared(
     return new Side(tensors, sums);
   }
 
-  /// The tensors of one side that are compared, by name, and the checksums of all its tensors, by
-  /// extent.
+  /// The tensors of one side that are compared, by name, and the checksums of all tensors of that
+  /// side, by extent.
   record Side(SequencedMap<String, StoredTensor> tensors, Map<Extent, Integer> sums) {
     Optional<Integer> sum(String name) {
       return Optional.ofNullable(tensors.get(name)).map(tensor -> sums.get(tensor.extent()));

@@ -24,7 +24,7 @@ import java.util.stream.Collectors;
 /// Reports the checkpoints of a folder: the complete ones in the order of their saves, then
 /// damaged and unfinished ones.
 ///
-/// @param rated whether retention rules were given, so that a row shows which of them keep the
+/// @param rated whether retention rules were given, so that each row shows which rules keep the
 ///     checkpoint
 public record ListedCheckpoints(List<Row> rows, boolean rated) implements Report {
   /// One checkpoint of the folder.

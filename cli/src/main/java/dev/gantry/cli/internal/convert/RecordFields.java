@@ -23,7 +23,8 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
   /// Derives the fields from the first record, whose form all records must have; with `pad`, from
   /// all records.
   ///
-  /// @throws MalformedFileException if there is no record, or no feature of it can be a field
+  /// @throws MalformedFileException if there is no record, or no feature of the first record can
+  ///     be a field
   /// @throws MisuseException if a chosen dtype or shape does not fit its feature
   List<FeatureSpec> specs(GantrySession session) {
     List<FeatureSpec> found =

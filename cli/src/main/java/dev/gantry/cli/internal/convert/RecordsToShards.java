@@ -25,9 +25,9 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes TFRecord files as raw tensor shards: each record becomes a sample, each feature a field.
-/// All records must have these features, each with the same kind and length; otherwise the
-/// conversion fails and nothing is written.
+/// Writes TFRecord files as raw tensor shards: each record becomes a sample, each feature a
+/// field. All records must have the same features, each with the same kind and length; otherwise
+/// the conversion fails and nothing is written.
 public record RecordsToShards(List<Location> files, RecordFields features, Path output) {
   /// @param shardBytes the most bytes of a shard; null for the default
   /// @param samples the number of samples in a shard; null for as many as fit `shardBytes`

@@ -110,8 +110,8 @@ public sealed interface Input {
     return all;
   }
 
-  /// Refuses an output folder that has shards: with weights beside them, the folder's format
-  /// would be ambiguous.
+  /// Refuses an output folder that has shards: if weights were written beside the shards, the
+  /// folder's format would be ambiguous.
   ///
   /// @throws MisuseException if the folder has raw tensor shards; the folder need not exist
   static void requireNoShards(GantrySession session, Path folder) {

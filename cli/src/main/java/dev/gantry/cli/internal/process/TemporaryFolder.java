@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A new folder that is deleted with all its files when it is closed, or when the JVM ends before
-/// that.
+/// Makes a temporary folder, and deletes the folder with all its files on [#close], or when the
+/// JVM ends before that.
 public final class TemporaryFolder implements AutoCloseable {
   private static final int MAX_ATTEMPTS = 100;
 
@@ -26,7 +26,7 @@ public final class TemporaryFolder implements AutoCloseable {
 
   /// @param prefix the prefix of the folder's name
   /// @param parent the folder in which it is made; null for the system's temporary folder
-  /// @param keep whether the folder stays after that
+  /// @param keep whether the folder is kept instead of deleted
   /// @throws dev.gantry.core.TransferException if the folder cannot be made
   public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep) {
     Path in = parent == null ? Path.of(System.getProperty("java.io.tmpdir")) : parent;
@@ -72,7 +72,7 @@ public final class TemporaryFolder implements AutoCloseable {
   /// Deletes a folder with all that is in it.
   ///
   /// The deletion is repeated if a file appears in the folder meanwhile, because a writer may
-  /// still be running after its interrupt. It cannot add files once the folder is gone.
+  /// still be running after its interrupt. The writer cannot add files once the folder is gone.
   public static void delete(Path folder) throws IOException {
     for (int attempt = 1; ; attempt++) {
       try (Stream<Path> files = Files.walk(folder)) {

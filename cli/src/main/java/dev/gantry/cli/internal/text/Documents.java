@@ -4,7 +4,7 @@ package dev.gantry.cli.internal.text;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
-/// The texts of one file, in their order.
+/// Reads the texts of one file in their order.
 interface Documents extends AutoCloseable {
   /// The most characters of a text. The limit exists because a tokenizer holds a whole text in
   /// memory, many times over.

@@ -21,8 +21,8 @@ import java.util.zip.GZIPInputStream;
 import java.util.zip.ZipException;
 import org.jspecify.annotations.Nullable;
 
-/// A file with one JSON object on each line, plain or compressed by GZIP. One member of each
-/// object is a text.
+/// Reads a file with one JSON object on each line, plain or compressed by GZIP. One member of
+/// each object is a text.
 final class JsonLines implements Documents {
   private static final JsonFactory JSON =
       JsonFactory.builder()

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The texts of a column of a Parquet file.
+/// Reads the texts in a column of a Parquet file.
 final class ParquetTexts implements Documents {
   private final ParquetRows rows;
   private final String column;

@@ -84,7 +84,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
         : new JsonLines(file, column);
   }
 
-  /// Adds the next texts.
+  /// Tokenizes the next texts, and adds their tokens to the blocks.
   ///
   /// @return whether there may be more
   private static boolean add(
