@@ -15,24 +15,25 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Lets threads of a kind find no heap at their first allocation, their second, and so on, in a JVM that has the agent
-/// of [HeapFaults]. Each operation must end, right or by that error, and the next must be right; points that left
-/// something behind are printed.
+/// Lets threads of a kind fail at their first heap allocation, then at their second, and so on, in
+/// a JVM that has the agent of [HeapFaults]. Each operation must end, with success or with that
+/// error, and the next operation must succeed. The search prints the allocations after which
+/// resources were left.
 public final class AllocationSearch {
   private static final Duration LONGEST = Duration.ofSeconds(60);
   private static final Duration SETTLING = Duration.ofSeconds(2);
   private static final Duration LOOK = Duration.ofMillis(5);
   private static final int PLACE_FRAMES = 6;
 
-  /// The process does this, and does it again after a fault.
+  /// The operation that the process repeats, with and without a fault.
   @FunctionalInterface
   public interface Operation {
     void run() throws Exception;
   }
 
-  /// All that the process holds.
+  /// The resources that the process holds.
   ///
-  /// @param others figures of a library
+  /// @param others the figures of a library
   private record Holdings(LiveResources.Snapshot memory, List<Long> others, int descriptors) {
     boolean isMoreThan(Holdings before) {
       return !memory.equals(before.memory)
@@ -45,20 +46,21 @@ public final class AllocationSearch {
   private final Supplier<List<Long>> figures;
   private final int most;
 
-  /// @param session whose idle memory is freed before what is held is counted
-  /// @param figures what else must be as before after each operation
-  /// @param most points of a kind
+  /// @param session the session whose idle memory is freed before resources are counted
+  /// @param figures further figures that each operation must leave unchanged
+  /// @param most the largest number of allocations to test for each kind
   public AllocationSearch(GantrySession session, Supplier<List<Long>> figures, int most) {
     this.session = session;
     this.figures = figures;
     this.most = most;
   }
 
-  /// Searches all kinds, and ends the JVM: with 1 at an operation that does not end, that fails otherwise, or after
-  /// which the next is wrong.
+  /// Searches all kinds, and ends the JVM. The exit code is 1 if an operation does not end, fails
+  /// with another error, or makes the next operation fail.
   ///
-  /// @param operations by the prefix of the threads' names that find no heap, and after a blank what they do;
-  ///     `caller` is the thread that begins the operation
+  /// @param operations the operations by kind. A kind is the prefix of the names of the threads
+  ///     that find no heap, and, behind a blank, a description of the operation; `caller` is the
+  ///     thread that begins the operation
   public void run(Map<String, Operation> operations) {
     try {
       for (Map.Entry<String, Operation> each : operations.entrySet()) {
@@ -66,7 +68,7 @@ public final class AllocationSearch {
       }
     } catch (Exception | AssertionError e) {
       e.printStackTrace(System.out);
-      // Threads that do not end would keep the JVM.
+      // Threads that hang would keep the JVM from ending.
       System.exit(1);
     }
     System.exit(0);
@@ -118,8 +120,8 @@ public final class AllocationSearch {
         kind, all, points, failed, left);
   }
 
-  /// Whether more is held than before, also a little later: the server of the tests closes its ends of connections when
-  /// it has seen that the others are closed.
+  /// Returns whether the process holds more than before, even after some time: the tests' server
+  /// closes its ends of connections only after it has seen that the clients have closed theirs.
   private boolean stays(Holdings before) throws Exception {
     long begin = System.nanoTime();
     boolean more = now().isMoreThan(before);
@@ -130,7 +132,7 @@ public final class AllocationSearch {
     return more;
   }
 
-  /// The innermost of Gantry's frames.
+  /// Returns the innermost frames of Gantry.
   private static String place(OutOfMemoryError thrown) {
     return Stream.of(thrown.getStackTrace())
         .filter(frame -> frame.getClassName().startsWith("dev.gantry."))
@@ -140,7 +142,7 @@ public final class AllocationSearch {
         .collect(Collectors.joining(" < "));
   }
 
-  /// @return what the operation failed by; null if it did not
+  /// @return the error with which the operation failed; null for a success
   private static @Nullable Throwable attempt(Operation operation) throws Exception {
     FutureTask<@Nullable Throwable> task =
         new FutureTask<>(() -> {

@@ -25,47 +25,46 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// A file that another program changes while it is read: before each of the reader's calls in turn. The reader gets all
-/// of one version, or an error.
+/// Changes a file, as another program could, before one of its reader's calls, for each call in
+/// turn. The reader must get all bytes of one version, or an error.
 public final class ChangingFile {
-  /// The other program's change of the file.
+  /// A change of the file by another program.
   public enum Change {
-    /// It cuts the file to a half.
+    /// The program truncates the file to half of its size.
     TRUNCATE,
-    /// It appends the new version.
+    /// The program appends the new version.
     GROW,
-    /// It writes the new version over the old one.
+    /// The program writes the new version over the old one.
     OVERWRITE,
-    /// It renames another file to this one.
+    /// The program renames another file to this file's name.
     REPLACE,
     DELETE
   }
 
-  /// Reads the file, and gives what a program would get of it.
+  /// A reading of the file, which returns the bytes that a program would get.
   public interface Reading {
     byte[] read(GantrySession session, Path file) throws IOException;
   }
 
-  /// Reads a file of a server, and gives what a program would get of it.
+  /// A reading of a server's file, which returns the bytes that a program would get.
   public interface RemoteReading {
     byte[] read(Location file) throws IOException;
   }
 
-  /// A cache's reader makes many calls: a build changes its files before some of them, and `-Dgantry.cache.stride=1` before
-  /// each.
+  /// The distance between the calls before which a cached file is changed. The reader of a cache
+  /// makes many calls, so a build tests some of them; `-Dgantry.cache.stride=1` tests each.
   private static final int CACHE_STRIDE = Integer.getInteger("gantry.cache.stride", 5);
 
   private ChangingFile() {}
 
-  /// Changes the file at every step of its reading.
+  /// Changes the file before every call of its reading.
   ///
-  /// @param before the file's bytes at first
-  /// @param after another version of it
+  /// @param before the bytes of the first version
+  /// @param after the bytes of the second version
   public static void everywhere(Path file, byte[] before, byte[] after, Reading reading)
       throws IOException {
     byte[] second = whole(file, after, reading);
-    // A file that has grown before it is opened may be valid in its own right, as a sequence of
-    // records is.
+    // A file that has grown before it is opened may be valid, like a sequence of records.
     byte[] both = grown(file, before, after, reading);
     byte[] first = whole(file, before, reading);
     assertThat(first).isNotEqualTo(second);
@@ -83,10 +82,10 @@ public final class ChangingFile {
     write(file, before);
   }
 
-  /// Changes one of a folder's files at steps of a reading that gets its bytes elsewhere where the folder does not
-  /// have them any more: it always gets the same.
+  /// Changes one file of a cache's folder before calls of a reading. The reading gets bytes that
+  /// the folder has lost elsewhere, so its result never changes.
   ///
-  /// @param after what the file is changed to
+  /// @param after the bytes of the changed file
   public static void inCache(Path file, byte[] after, Set<Change> changes, Reading reading)
       throws IOException {
     KeptFolder kept = KeptFolder.of(file.getParent());
@@ -107,12 +106,12 @@ public final class ChangingFile {
     kept.restore();
   }
 
-  /// Has a server run an action at its request of this number, from 1.
+  /// Makes a server run an action at one of its requests, which count from 1.
   private interface Arming {
     void at(int request, Runnable action);
   }
 
-  /// Changes a server's file before it answers each of the requests.
+  /// Changes a server's file before each of the reading's requests.
   public static void onServer(
       RangeServer server, String name, byte[] before, byte[] after, RemoteReading reading)
       throws IOException {
@@ -135,8 +134,8 @@ public final class ChangingFile {
     server.before(_ -> false);
   }
 
-  /// Changes a server's file within each of its answers: half of an answer comes, then the connection ends, and what the
-  /// client asks for next is of the other version.
+  /// Changes a server's file in the middle of each answer: the server sends half of the answer and
+  /// closes the connection, and the client's next request gets the other version.
   public static void withinAnswers(
       RangeServer server, String name, byte[] before, byte[] after, RemoteReading reading)
       throws IOException {
@@ -186,13 +185,13 @@ public final class ChangingFile {
         });
   }
 
-  /// One reading, during which a change is made before a step.
+  /// A reading during which a change is made before a call.
   private interface Attempt {
     byte[] read(Change change, int step) throws IOException;
   }
 
-  /// @param stride 1 for each step; a larger one for fewer, which differ among the changes
-  /// @param allowed what a reading may get, unless it fails
+  /// @param stride the distance between the tested calls; each change begins at another call
+  /// @param allowed the possible results of a reading that does not fail
   private static void everyStep(
       Set<Change> changes, int steps, int stride, List<byte[]> allowed, Attempt attempt)
       throws IOException {
@@ -207,7 +206,7 @@ public final class ChangingFile {
               .as(where)
               .isTrue();
         } catch (GantryException _) {
-          // It says so.
+          // The reading has reported the change.
         } catch (RuntimeException e) {
           throw new AssertionError(where, e);
         }
@@ -254,7 +253,8 @@ public final class ChangingFile {
     }
   }
 
-  /// Some time ago, since what happens within a tick of the kernel's clock has one time.
+  /// Writes a version whose modification time lies in the past, because all changes within one
+  /// tick of the kernel's clock get the same time.
   private static void write(Path file, byte[] bytes) throws IOException {
     Files.deleteIfExists(file);
     Files.write(file, bytes);

@@ -15,18 +15,19 @@ import java.util.stream.Stream;
 
 /// A program in a JVM of its own, with this JVM's class path.
 public final class ChildJvm {
-  /// Begins the lines in which a suite names the tests that failed in it.
+  /// The beginning of the lines in which a suite names its failed tests.
   public static final String FAILED = "FAILED ";
 
-  /// A machine that builds much else takes six minutes for what a quiet one does in one.
+  /// The limit is high, because a machine with other builds takes six minutes for a program that
+  /// takes one minute on a quiet machine.
   private static final long LIMIT_MINUTES = 30;
 
-  /// How a program ended.
+  /// The result of a program that has ended.
   public record Result(int exit, String out, String err) {
     private static final int SHOWN_LINES = 60;
 
-    /// Names what failed in as few lines as possible, since a build's last lines have room for no more; then
-    /// the ends of both streams.
+    /// Names the failures in as few lines as possible, because a build shows only its last lines,
+    /// and then the ends of both streams.
     @Override
     public String toString() {
       return reason() + "\n--- end of out\n" + end(out) + "--- end of err\n" + end(err);
@@ -37,8 +38,8 @@ public final class ChildJvm {
       if (!failed.isEmpty()) {
         return String.join("\n", failed);
       }
-      // The line of a stack trace that has the message;
-      // for a suite that ended early, the class at work.
+      // These are the line of a stack trace that has the message, and, for a suite that ended
+      // early, the class that was running.
       String message = last(err, line -> !line.isBlank() && !line.startsWith("\t"));
       return "exit " + exit + ": " + message + " " + last(out, line -> line.startsWith("-- "));
     }
@@ -53,9 +54,9 @@ public final class ChildJvm {
       return String.join("\n", shown) + "\n";
     }
 
-    /// Gives what the program wrote to its standard output.
+    /// Returns the standard output of the program.
     ///
-    /// @throws AssertionError unless it ended well
+    /// @throws AssertionError if the exit code is not 0
     public String requirePassed() {
       if (exit != 0) {
         throw new AssertionError(this);
@@ -66,9 +67,10 @@ public final class ChildJvm {
 
   private ChildJvm() {}
 
-  /// A JVM that starts fast: it compiles by C1 only, and one thread collects garbage.
+  /// Returns the command of a JVM that starts fast: it compiles with C1 only, and one thread
+  /// collects garbage.
   ///
-  /// @param options of the JVM; a `-cp` among them replaces this JVM's class path
+  /// @param options the options of the JVM; a `-cp` among them replaces this JVM's class path
   public static ProcessBuilder command(List<String> options, Class<?> main, Object... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -83,12 +85,12 @@ public final class ChildJvm {
     return new ProcessBuilder(command);
   }
 
-  /// Runs `main` to its end, with a folder for temporary files of its own, since some tests count what is
-  /// there.
+  /// Runs `main` to its end, with its own folder for temporary files, because some tests count the
+  /// files in that folder.
   ///
-  /// @param heap as `-Xmx` takes it
-  /// @param environment what is added to this process's
-  /// @throws AssertionError if it does not end within 5 minutes
+  /// @param heap the value of `-Xmx`
+  /// @param environment variables that are added to this process's environment
+  /// @throws AssertionError if the program does not end within 30 minutes
   public static Result run(
       String heap, Map<String, String> environment, Class<?> main, String... arguments) {
     try {
@@ -109,7 +111,7 @@ public final class ChildJvm {
         Files.deleteIfExists(file);
       }
     } catch (IOException | UncheckedIOException _) {
-      // A process that the program has started is still at work there.
+      // A process that the program has started may still write into the folder.
     }
   }
 
@@ -120,9 +122,8 @@ public final class ChildJvm {
       Class<?> main,
       String... arguments)
       throws IOException {
-    // Apart from the two streams, which are open while tests count open files; the names are short,
-    // since a socket's
-    // path has at most 107 bytes.
+    // The files of the two streams lie outside this folder, because they are open while tests
+    // count open files. The name is short, because the path of a socket has at most 107 bytes.
     Path folder = Files.createDirectory(temporary.resolve("t"));
     ProcessBuilder builder =
         command(

@@ -19,28 +19,29 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
-/// The states in which a power cut may leave a tree of files, by a model that promises no more
-/// than POSIX and Linux's file systems do:
+/// The states in which a power cut may leave a tree of files. The model promises no more than
+/// POSIX and Linux's file systems do:
 ///
-/// - a file's bytes and size are on the disk as they were when the file was last synchronised;
-/// - a folder's entries are on the disk as they were when the folder was last synchronised: a file
-///   that is on the disk without its entry is lost, and so is what lies in a folder without one;
-/// - any part of the later changes may be on the disk too: any sectors of data, and any first so
-///   many entries, since file systems keep these in order.
+/// - The disk has a file's bytes and size of the time when the file was last synchronised.
+/// - The disk has a folder's entries of the time when the folder was last synchronised. A file on
+///   the disk whose entry is not on the disk is lost, and so are the contents of a folder whose
+///   entry is not.
+/// - The disk may also have any part of the later changes: any sectors of data, and any number of
+///   the first entries, because file systems keep the order of entries.
 ///
-/// [Loss] says which part. The replay is in memory, for trees of some megabytes.
+/// A [Loss] determines this part. The replay is in memory, for trees of some megabytes.
 public final class CrashReplay {
-  /// A change of the tree, or a synchronisation. Paths are relative to its root.
+  /// A change or a synchronisation of the tree. Paths are relative to the tree's root.
   public sealed interface Step {
-    /// A file gets its number, under which later steps know it whatever it is called then.
+    /// Opens a file and gives it a number, which later steps use even if the file was renamed.
     ///
-    /// @param created whether the call made it, empty
+    /// @param created whether the call created the file, which is then empty
     record Open(int file, Path path, boolean created) implements Step {}
 
-    /// @param bytes of the heap, which nothing changes
+    /// @param bytes a copy on the heap, which nothing changes
     record Write(int file, long offset, MemorySegment bytes) implements Step {}
 
-    /// The file is at least so long from now on.
+    /// Makes the file at least `size` bytes long.
     record Allocate(int file, long size) implements Step {}
 
     record Truncate(int file, long size) implements Step {}
@@ -49,28 +50,28 @@ public final class CrashReplay {
 
     record SyncFolder(Path folder) implements Step {}
 
-    /// Replaces a file of the new name.
+    /// Renames a file, and replaces any file of the new name.
     record Rename(Path from, Path to) implements Step {}
 
     record MakeFolder(Path folder) implements Step {}
 
-    /// Removes a file's entry, or an empty folder's.
+    /// Removes the entry of a file or of an empty folder.
     record Remove(Path path) implements Step {}
   }
 
-  /// The part that is gone of all changes that were not synchronised.
+  /// The part of the changes without a synchronisation that is lost.
   public enum Loss {
-    /// All of it.
+    /// All changes are lost.
     EVERYTHING,
-    /// Bytes and sizes, but no entries.
+    /// Bytes and sizes are lost, but no entries.
     DATA,
-    /// Bytes, but neither sizes nor entries: where they would be are zeros.
+    /// Bytes are lost, but neither sizes nor entries: the bytes read as zeros.
     DATA_BUT_SIZES,
-    /// Some sectors, sizes and last entries, as a seed decides.
+    /// Some sectors, some sizes and some last entries are lost, as a seed determines.
     SOME
   }
 
-  /// The unit in which a disk writes all or nothing.
+  /// The unit that a disk writes completely or not at all.
   private static final int SECTOR_BYTES = 512;
 
   private final Map<Path, byte[]> files = new TreeMap<>();
@@ -78,7 +79,7 @@ public final class CrashReplay {
 
   private CrashReplay() {}
 
-  /// A tree as it is before the first step, all of it on the disk.
+  /// Records the tree before the first step; all of it counts as synchronised.
   public static CrashReplay before(Path root) {
     CrashReplay replay = new CrashReplay();
     try (Stream<Path> paths = Files.walk(root)) {
@@ -95,10 +96,10 @@ public final class CrashReplay {
     return replay;
   }
 
-  /// Makes the tree that a power cut after the last of `steps` may leave.
+  /// Makes a tree that a power cut after the last of `steps` may leave.
   ///
-  /// @param seed of [Loss#SOME]; the others do not use it
-  /// @param into is made, or is an empty folder
+  /// @param seed determines the tree of [Loss#SOME]; other losses ignore the seed
+  /// @param into the folder for the tree, which is missing or empty
   public void materialise(List<Step> steps, Loss loss, long seed, Path into) {
     Tree tree = new Tree(folders, files, steps);
     try {
@@ -119,12 +120,12 @@ public final class CrashReplay {
     }
   }
 
-  /// Checks every kind of tree that a power cut may leave, at every point.
+  /// Checks trees of every loss that a power cut may leave, after every step.
   ///
-  /// @param from how many steps have been made for certain
-  /// @param seeds how many trees of [Loss#SOME] there are to be a point
-  /// @param scratch an empty folder, as it is again afterwards
-  /// @param check is given where the power was cut, in words, and the tree's root
+  /// @param from the number of steps that were certainly made
+  /// @param seeds the number of trees of [Loss#SOME] after each step
+  /// @param scratch an empty folder, which is empty again afterwards
+  /// @param check receives a description of the power cut, and the root of the tree
   public void everyCrash(
       List<Step> steps, int from, int seeds, Path scratch, BiConsumer<String, Path> check) {
     for (int made = from; made <= steps.size(); made++) {
@@ -150,7 +151,8 @@ public final class CrashReplay {
     }
   }
 
-  /// How many steps' entries are on the disk for certain, where folders keep them in order.
+  /// Returns the number of steps whose entries are certainly on the disk, if file systems keep the
+  /// order of entries.
   private static int onDisk(List<Step> steps) {
     int last = steps.size();
     while (last > 0 && !(steps.get(last - 1) instanceof Step.SyncFolder)) {
@@ -184,7 +186,8 @@ public final class CrashReplay {
   }
 
   private static final class FileNode implements Node {
-    /// In the order in which files came to be; the same for any number of the same steps.
+    /// The position in the order in which files were created; the same for any first part of the
+    /// same steps.
     final int number;
 
     byte[] now = {};
@@ -245,7 +248,6 @@ public final class CrashReplay {
     }
   }
 
-  /// The tree after some steps.
   private static final class Tree {
     final FolderNode root = new FolderNode();
     final List<FileNode> files = new ArrayList<>();
@@ -286,7 +288,7 @@ public final class CrashReplay {
       return file;
     }
 
-    /// The entries of the folder that a path is in.
+    /// Returns the entries of a path's folder.
     private Map<String, Node> entries(Path path) {
       Path parent = path.getParent();
       return parent == null ? root.now : folder(parent).now;

@@ -13,11 +13,11 @@ import java.util.function.IntPredicate;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// The kernel's file calls, made to fail at chosen calls of chosen functions.
+/// The kernel's file calls, which fail at chosen calls of chosen functions.
 ///
-/// Calls of each function are counted from 1 over all threads, failed ones included. The first
-/// fault that was asked for takes effect where a call has several, and every [After] before it.
-/// Thread-safe.
+/// The calls of each function are counted from 1 over all threads, including failed calls. If a
+/// call has several faults, the first one that was set takes effect, and so does every [After]
+/// before it. Thread-safe.
 public final class FaultyFileCalls extends ForwardingFileCalls {
   /// A call that can be made to fail.
   public enum Function {
@@ -41,29 +41,29 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     LOCK
   }
 
-  /// The fate of a call.
+  /// A fault of a call.
   public sealed interface Fault {}
 
-  /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux
+  /// The call is not made, and fails with this `errno`. A `close` is made nevertheless, as Linux
   /// does.
   public record Fails(Errno errno) implements Fault {}
 
-  /// The call is not made, and answers with this number. For calls that ask for one.
+  /// The call is not made, and returns this number. For calls that return a number.
   public record Answers(long number) implements Fault {}
 
-  /// A read or write of more than `most` bytes is one of `most`.
+  /// A read or write of more than `most` bytes becomes one of `most` bytes.
   public record Shortens(long most) implements Fault {}
 
-  /// A read or write is made whole, but says that it was one of at most `most` bytes: as a direct
-  /// read may that ends in mid-block, where the kernel would refuse to be asked for so many.
+  /// A read or write is made completely, but returns at most `most`. A direct read that ends in
+  /// mid-block may return such a count, which the kernel would refuse as a length.
   public record Returns(long most) implements Fault {}
 
-  /// `action` runs on the calling thread just before the call.
+  /// Runs `action` on the calling thread just before the call.
   public record After(Runnable action) implements Fault {}
 
   private record Rule(Function function, IntPredicate calls, Fault fault) {}
 
-  /// Something that happens before one of all calls.
+  /// An action that runs before one call, counted over all functions.
   private record StepAction(int number, Runnable action) {}
 
   private volatile @Nullable StepAction between;
@@ -80,19 +80,20 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     }
   }
 
-  /// This happens to call `number` of `function`; `number` starts at 1.
+  /// Adds a fault to call `number` of `function`; `number` starts at 1.
   public FaultyFileCalls at(Function function, int number, Fault fault) {
     rules.add(new Rule(function, call -> call == number, fault));
     return this;
   }
 
-  /// This happens to every call of `function` from `number` on.
+  /// Adds a fault to every call of `function` from `number` on.
   public FaultyFileCalls from(Function function, int number, Fault fault) {
     rules.add(new Rule(function, call -> call >= number, fault));
     return this;
   }
 
-  /// This happens to one call of `function` in `oneIn`; the seed decides to which, whatever thread makes the call.
+  /// Adds a fault to about one call of `function` in `oneIn`. The seed determines the calls,
+  /// whichever threads make them.
   public FaultyFileCalls seeded(Function function, long seed, int oneIn, Fault fault) {
     long salt = mix(seed + rules.size());
     rules.add(
@@ -100,23 +101,23 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     return this;
   }
 
-  /// `action` runs just before call `number` of all calls, whatever their function.
+  /// Runs `action` just before call `number`, counted over all functions.
   public FaultyFileCalls before(int number, Runnable action) {
     between = new StepAction(number, action);
     return this;
   }
 
-  /// How many calls were made, of all functions.
+  /// Returns the number of calls of all functions.
   public int steps() {
     return steps.get();
   }
 
-  /// How many calls of `function` were made.
+  /// Returns the number of calls of `function`.
   public int count(Function function) {
     return counts.get(function).get();
   }
 
-  /// How many calls had a fault.
+  /// Returns the number of calls that had a fault.
   public int faults() {
     return faults.get();
   }
@@ -199,7 +200,7 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     return fault instanceof Returns(long most) ? Math.min(most, result) : result;
   }
 
-  /// Stafford's variant 13 of the 64-bit finalizer, as in `SplittableRandom`.
+  /// Computes Stafford's variant 13 of the 64-bit finalizer, as `SplittableRandom` does.
   private static long mix(long z) {
     long mixed = (z ^ (z >>> 30)) * 0xbf58476d1ce4e5b9L;
     mixed = (mixed ^ (mixed >>> 27)) * 0x94d049bb133111ebL;

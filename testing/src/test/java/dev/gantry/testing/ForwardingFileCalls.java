@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.LongSupplier;
 
-/// Passes every call on: for those who want to see or change a few.
+/// Forwards every call, for subclasses that observe or change a few calls.
 public abstract class ForwardingFileCalls implements FileCalls {
   private final FileCalls real;
 
@@ -15,7 +15,7 @@ public abstract class ForwardingFileCalls implements FileCalls {
     this.real = real;
   }
 
-  /// Makes a call that answers with one number.
+  /// Makes a call that returns one number.
   long call(Function function, LongSupplier call) {
     return call.getAsLong();
   }

@@ -27,9 +27,9 @@ import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
 import org.jspecify.annotations.Nullable;
 
-/// Lets the heap end at any allocation that Gantry's own code makes on chosen threads: an agent of
-/// a JVM adds a call of this class before each. Allocations by libraries and the JDK are not among
-/// them.
+/// Lets any allocation of Gantry's own code on chosen threads fail with an OutOfMemoryError. The
+/// JVM has an agent that adds a call of this class before each allocation. Allocations by
+/// libraries and the JDK do not fail.
 public final class HeapFaults {
   private static final ClassDesc SELF = ClassDesc.of(HeapFaults.class.getName());
   private static final MethodTypeDesc NO_ARGUMENTS = MethodTypeDesc.of(ConstantDescs.CD_void);
@@ -41,7 +41,8 @@ public final class HeapFaults {
 
   private HeapFaults() {}
 
-  /// The variables by which a child's JVM has the agent, which is written to a folder.
+  /// Returns the environment variables that give a child's JVM the agent, which is written to a
+  /// folder.
   public static Map<String, String> environment(Path folder) throws IOException {
     Manifest manifest = new Manifest();
     manifest.getMainAttributes().put(Attributes.Name.MANIFEST_VERSION, "1.0");
@@ -52,7 +53,7 @@ public final class HeapFaults {
     return Map.of("JDK_JAVA_OPTIONS", "-javaagent:" + agent);
   }
 
-  /// The JVM calls this before the program begins.
+  /// The agent's entry, which the JVM calls before the program begins.
   public static void premain(String options, Instrumentation instrumentation) {
     instrumentation.addTransformer(
         new ClassFileTransformer() {
@@ -91,8 +92,8 @@ public final class HeapFaults {
     return switch (element) {
       case NewObjectInstruction _, NewReferenceArrayInstruction _, NewPrimitiveArrayInstruction _ ->
           true;
-      // Lambdas and texts of something, but not the choice among patterns or the methods of
-      // records. A lambda that captures nothing is made once.
+      // These calls make lambdas and join strings; pattern switches and the methods of records
+      // make none. A lambda without captured variables is made only once.
       case InvokeDynamicInstruction call ->
           Set.of("LambdaMetafactory", "StringConcatFactory")
                   .contains(call.bootstrapMethod().owner().displayName())
@@ -101,9 +102,10 @@ public final class HeapFaults {
     };
   }
 
-  /// Counts the allocations of threads whose names begin so from now on; the one of this number finds no heap.
+  /// From now on, counts the allocations of threads whose names begin with `prefix`, and lets one
+  /// of them fail.
   ///
-  /// @param number from 1; 0 for none
+  /// @param number the number of the failing allocation, from 1; 0 for none
   public static void begin(String prefix, int number) {
     thrown = null;
     failing = number;
@@ -111,20 +113,20 @@ public final class HeapFaults {
     threads = prefix;
   }
 
-  /// Lets all allocations be.
+  /// Stops counting allocations.
   ///
-  /// @return how many were counted
+  /// @return the number of counted allocations
   public static int end() {
     threads = "";
     return MADE.get();
   }
 
-  /// The error that was thrown since [#begin]; null for none.
+  /// Returns the error that was thrown since the last [#begin]; null for none.
   public static @Nullable OutOfMemoryError thrown() {
     return thrown;
   }
 
-  /// Called before each allocation.
+  /// The added code calls this method before each allocation.
   public static void allocation() {
     String prefix = threads;
     if (!prefix.isEmpty()

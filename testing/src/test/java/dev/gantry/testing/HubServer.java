@@ -32,17 +32,17 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A hub on the loopback, as Python's `huggingface_hub` asks one, and beside it the host that has the bytes of large
-/// files. Repositories are in memory.
+/// A hub on the loopback with the API that Python's `huggingface_hub` uses, and a second host that
+/// serves the bytes of large files. The repositories are in memory.
 public final class HubServer implements AutoCloseable {
-  /// A request that came.
+  /// A request that the hub or its second host received.
   ///
-  /// @param large whether it came to the host of large files
-  /// @param token what the header `Authorization` says; empty without one
-  /// @param bytes how many bytes of a file are asked for
+  /// @param large whether the host of large files received the request
+  /// @param token the value of the header `Authorization`; empty without the header
+  /// @param bytes how many bytes of a file the request asks for
   public record Request(String method, boolean large, String path, String token, long bytes) {}
 
-  /// A refusal by status and the hub's own code.
+  /// A refusal with a status and the hub's own error code.
   public record Refusal(int status, String code) {}
 
   private static final Pattern FILE =
@@ -67,12 +67,13 @@ public final class HubServer implements AutoCloseable {
   private volatile boolean silent;
   private volatile Function<Request, Optional<Refusal>> refusals = _ -> Optional.empty();
 
-  /// The hub that all sessions of this process ask, with an empty cache folder of its own. It ends with the process.
+  /// Returns the hub that all sessions of this process use, with an empty cache folder of its own.
+  /// It lasts as long as the process.
   public static HubServer ofProcess() {
     return OfProcess.SERVER;
   }
 
-  /// Made at the first use.
+  /// Holds the hub of the process, which is made at the first use.
   private static final class OfProcess {
     static final HubServer SERVER = new HubServer(5000);
 
@@ -87,7 +88,7 @@ public final class HubServer implements AutoCloseable {
     }
   }
 
-  /// Adds the files of a folder, and of those within, to the branch `main`.
+  /// Adds the files of a folder and of its subfolders to the branch `main`.
   public void put(String repository, Path folder) {
     try (Stream<Path> files = Files.walk(folder)) {
       for (Path file : files.filter(Files::isRegularFile).toList()) {
@@ -98,7 +99,7 @@ public final class HubServer implements AutoCloseable {
     }
   }
 
-  /// @param largeBytes the size from which files are on another host
+  /// @param largeBytes the size from which files are on the host of large files
   public HubServer(int largeBytes) {
     this.largeBytes = largeBytes;
     for (HttpServer each : List.of(hub, host)) {
@@ -116,14 +117,15 @@ public final class HubServer implements AutoCloseable {
     }
   }
 
-  /// The address for `HF_ENDPOINT`.
+  /// Returns the address for `HF_ENDPOINT`.
   public String endpoint() {
     return "http://127.0.0.1:" + hub.getAddress().getPort();
   }
 
-  /// Adds a file to the branch `main`, which is another commit then.
+  /// Adds a file to the branch `main`, which gets a new commit.
   ///
-  /// @param repository owner and name; of a dataset or a space after `datasets/` or `spaces/`
+  /// @param repository the owner and the name, behind `datasets/` or `spaces/` for a dataset or a
+  ///     space
   public void put(String repository, String path, byte[] bytes) {
     SortedMap<String, byte[]> files =
         new TreeMap<>(repositories.getOrDefault(repository, new TreeMap<>()));
@@ -136,32 +138,32 @@ public final class HubServer implements AutoCloseable {
     commits.put(repository, hash("SHA-1", all.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /// The commit of a repository's branch `main`.
+  /// Returns the commit of a repository's branch `main`.
   public String commit(String repository) {
     return Objects.requireNonNull(commits.get(repository));
   }
 
-  /// Gives the branch `main` this commit.
+  /// Sets the commit of a repository's branch `main`.
   public void commit(String repository, String commit) {
     commits.put(repository, commit);
   }
 
-  /// States no version of large files from now on.
+  /// Omits the version of large files from now on.
   public void stateNoVersions() {
     silent = true;
   }
 
-  /// Sends other bytes than those of the ETag from now on.
+  /// Sends bytes that do not match the ETag from now on.
   public void damage() {
     damaged = true;
   }
 
-  /// Refuses requests from now on as `refusals` says.
+  /// Refuses the requests that `chosen` gives a refusal for, from now on.
   public void refuse(Function<Request, Optional<Refusal>> chosen) {
     refusals = chosen;
   }
 
-  /// The requests that came since the last call.
+  /// Returns the requests since the last call of this method.
   public List<Request> takeRequests() {
     List<Request> taken = List.copyOf(requests);
     requests.clear();
@@ -206,7 +208,8 @@ public final class HubServer implements AutoCloseable {
     exchange.sendResponseHeaders(refusal.status(), -1);
   }
 
-  /// The files of a repository's revision; null, and an answer that says so, if there is none.
+  /// Returns the files of a repository's revision. If there are none, answers with an error and
+  /// returns null.
   private @Nullable SortedMap<String, byte[]> files(
       HttpExchange exchange, String repository, String revision) throws IOException {
     SortedMap<String, byte[]> files = repositories.get(repository);

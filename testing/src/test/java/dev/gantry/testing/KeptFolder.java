@@ -10,9 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// A folder's files as they were: their bytes, their inodes and the times of their last change.
+/// A saved state of a folder's files: their bytes, their inodes and their modification times.
 final class KeptFolder {
-  /// @param link another name of the file, in another folder
+  /// @param link a hard link to the file in another folder, which keeps its inode
   @SuppressWarnings("ArrayRecordComponent") // Nothing compares them as records.
   private record Kept(Path file, Path link, byte[] bytes, FileTime modified) {}
 
@@ -23,7 +23,7 @@ final class KeptFolder {
     this.folder = folder;
   }
 
-  /// Keeps the files that are in a folder now.
+  /// Saves the current files of a folder.
   static KeptFolder of(Path folder) throws IOException {
     KeptFolder made = new KeptFolder(folder);
     Path links = Files.createTempDirectory(folder.getParent(), "kept");

@@ -6,14 +6,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/// Waits of tests for other threads.
+/// Waits for other threads, with a time limit.
 public final class Latches {
   private static final int SECONDS = 60;
   private static final long POLL_NANOS = 100_000;
 
   private Latches() {}
 
-  /// Waits until something has happened that opens no latch, such as that another thread waits.
+  /// Waits for a condition that opens no latch, such as that another thread waits.
   public static void awaitThat(BooleanSupplier happened) {
     long begun = System.nanoTime();
     while (!happened.getAsBoolean()) {
@@ -24,7 +24,8 @@ public final class Latches {
     }
   }
 
-  /// Waits where an interrupt is a failure of the test, as is a latch that nobody opens.
+  /// Waits for a latch. The test fails if the wait is interrupted or if no thread opens the latch
+  /// in time.
   public static void await(CountDownLatch latch) {
     try {
       if (!latch.await(SECONDS, TimeUnit.SECONDS)) {

@@ -22,8 +22,8 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// Files in memory, for tests: `memory://folder/name`. Reads end on threads of their own, in any
-/// order. All instances have the same files.
+/// A store of files in memory, named `memory://folder/name`. Reads end on threads of their own, in
+/// any order. All instances share the same files.
 public final class MemoryStore implements WritableStore {
   private static final Map<String, byte[]> FILES = new ConcurrentHashMap<>();
 
@@ -31,14 +31,14 @@ public final class MemoryStore implements WritableStore {
 
   private static volatile @Nullable Consumer<String> beforeOpen;
 
-  /// Makes a file, or puts another in its place.
+  /// Makes a file, or replaces the file of the name.
   public static Location put(String name, byte[] bytes) {
     Location file = Location.of("memory://" + name);
     FILES.put(file.toString(), bytes.clone());
     return file;
   }
 
-  /// The names of all files below a folder.
+  /// Returns the names of all files below a folder.
   public static List<String> names(String folder) {
     String start = "memory://" + folder + "/";
     return FILES.keySet().stream()
@@ -48,12 +48,12 @@ public final class MemoryStore implements WritableStore {
         .toList();
   }
 
-  /// Sets what each write does first, such as fail; null for nothing.
+  /// Sets an action that each write runs first, and that may throw; null for none.
   public static void beforeEachWrite(@Nullable Consumer<String> action) {
     beforeWrite = action;
   }
 
-  /// Sets what each opening of a file does first, given its name; null for nothing.
+  /// Sets an action that each opening of a file runs first, with the file's name; null for none.
   public static void beforeEachOpen(@Nullable Consumer<String> action) {
     beforeOpen = action;
   }
@@ -91,7 +91,7 @@ public final class MemoryStore implements WritableStore {
     FILES.remove(file.toString());
   }
 
-  /// An upload here is there or not.
+  /// Does nothing: an upload to memory is never incomplete.
   @Override
   public void endUploads(Location folder, Predicate<String> names) {}
 
@@ -113,7 +113,7 @@ public final class MemoryStore implements WritableStore {
     return new MemoryFile(bytes);
   }
 
-  /// Keeps its bytes when another file takes its place.
+  /// A file that keeps its bytes when another file replaces it.
   private static final class MemoryFile implements StoredFile {
     private final byte[] bytes;
 

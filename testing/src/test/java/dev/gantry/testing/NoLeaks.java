@@ -15,11 +15,11 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/// Fails a test that leaves anything behind: slabs, registrations, descriptors of its files,
-/// mappings of them.
+/// Fails a test that leaves slabs, registrations, descriptors of its files, or mappings of its
+/// files.
 ///
-/// Only files where tests keep theirs are looked at; the JVM and the libraries open others for
-/// themselves when they like.
+/// Only files in the tests' folders count, because the JVM and the libraries open other files at
+/// any time.
 public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   private static final List<Path> PLACES =
       List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"));
@@ -36,7 +36,8 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
 
   private Holdings before = NOTHING;
 
-  /// Nothing, or what an earlier test left: that one has failed already.
+  /// Records the resources that are held before the test, because an earlier test may have left
+  /// some and has failed for that already.
   @Override
   public void beforeEach(ExtensionContext context) throws IOException {
     before = Holdings.now();
@@ -47,28 +48,30 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     assertThat(Holdings.now()).isEqualTo(before);
   }
 
-  /// The resources that are held now, without those that are idle and kept for the next load:
-  /// resources that a test did not give back stay.
+  /// Returns the held resources without idle ones that are kept for the next load. Resources that
+  /// a test has not released still count.
   public static LiveResources.Snapshot held() {
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();
   }
 
-  /// The tests' files that this process has open, one an open descriptor.
+  /// Returns the tests' files that this process has open, one entry for each descriptor.
   public static List<String> openFiles() throws IOException {
-    // Threads that look at what is available have a file open meanwhile, under this lock.
+    // Threads that read the registered bytes of all processes hold this lock while they have the
+    // file open.
     synchronized (RegisteredPages.LOOKS) {
       return OwnProcess.descriptors().stream().filter(NoLeaks::isOurs).toList();
     }
   }
 
-  /// The tests' files that this process has mapped, one a mapping.
+  /// Returns the tests' files that this process has mapped, one entry for each mapping.
   public static List<String> mappedFiles() throws IOException {
     try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
       return lines
           .filter(line -> line.indexOf('/') >= 0)
           .map(line -> line.substring(line.indexOf('/')))
-          // Libraries that were unpacked to be loaded stay for good, and so do the JVM's counters.
+          // Unpacked native libraries stay mapped until the process ends, and so do the JVM's
+          // counters.
           .filter(file ->
               !file.matches(".*\\.so(\\.\\d+)*( \\(deleted\\))?") && !file.contains("/hsperfdata_"))
           .filter(NoLeaks::isOurs)
@@ -76,8 +79,9 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     }
   }
 
-  /// The class path is the JVM's, wherever the project lies and also after its folder was deleted: class
-  /// loaders close their jars when they are collected. The log is libcufile's.
+  /// Returns whether a file counts. Jars of the class path do not, wherever the project lies, and
+  /// also after the folder was deleted, because class loaders close their jars only when they are
+  /// collected. Nor does libcufile's log.
   private static boolean isOurs(String file) {
     return PLACES.stream().anyMatch(place -> Path.of(file).startsWith(place))
         && !file.matches(".*\\.jar( \\(deleted\\))?")

@@ -12,21 +12,21 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// The kernel's figures of this process.
+/// The kernel's figures for this process.
 public final class OwnProcess {
   private static final long PAGE_BYTES = 4096;
 
   private OwnProcess() {}
 
-  /// The target of each descriptor: a file, a socket, a pipe.
+  /// Returns the target of each open descriptor: a file, a socket or a pipe.
   public static List<String> descriptors() throws IOException {
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       return descriptors.flatMap(descriptor -> target(descriptor).stream()).toList();
     }
   }
 
-  /// The targets of open descriptors, without those that the JVM opens for itself at any time:
-  /// jars, and the kernel's figures of memory and processors.
+  /// Returns the targets of open descriptors, without those that the JVM may open at any time:
+  /// jars, and the kernel's figures for memory and processors.
   public static List<String> programsDescriptors() throws IOException {
     return descriptors().stream()
         .filter(target -> !target.matches(".*\\.jar( \\(deleted\\))?|/(proc|sys)/.*"))
@@ -34,8 +34,8 @@ public final class OwnProcess {
         .toList();
   }
 
-  /// The kernel's entry for each open socket: protocol, addresses and state in its own notation,
-  /// or the path of a local one.
+  /// Returns the kernel's entry for each open socket: protocol, addresses and state in the
+  /// kernel's notation, or the path of a Unix socket.
   public static List<String> sockets() throws IOException {
     Map<String, String> known = new HashMap<>();
     for (String protocol : List.of("tcp", "tcp6", "udp", "udp6")) {
@@ -53,7 +53,7 @@ public final class OwnProcess {
         .toList();
   }
 
-  /// The words of each line of a table of sockets, which is empty where the kernel has no such protocol.
+  /// Returns the words of each line of a table of sockets; empty if the kernel lacks the protocol.
   private static List<String[]> table(String protocol) throws IOException {
     Path table = Path.of("/proc/self/net", protocol);
     if (!Files.exists(table)) {
@@ -65,14 +65,14 @@ public final class OwnProcess {
         .toList();
   }
 
-  /// Memory that is really there, in bytes.
+  /// Returns the resident memory in bytes.
   public static long residentBytes() throws IOException {
     String[] pages = Files.readString(Path.of("/proc/self/statm")).split(" ", 3);
     return Long.parseLong(pages[1]) * PAGE_BYTES;
   }
 
-  /// Memory that is really there, in bytes, of all mappings of each name without its numbers; those without a name by
-  /// their size.
+  /// Returns the resident bytes of all mappings by name, where digits in names do not count.
+  /// Mappings without a name are grouped by their size.
   public static SortedMap<String, Long> residentByName() throws IOException {
     SortedMap<String, Long> all = new TreeMap<>();
     String name = "";
@@ -97,12 +97,13 @@ public final class OwnProcess {
     return "without a name, less than " + 2 * Long.highestOneBit(bytes) + " bytes each";
   }
 
-  /// The lines of the kernel's list of mappings.
+  /// Returns the lines of the kernel's list of mappings.
   public static List<String> mappings() throws IOException {
     return Files.readAllLines(Path.of("/proc/self/maps"));
   }
 
-  /// Empty where the descriptor is closed by now, as the one is that lists the directory.
+  /// Returns the target of a descriptor; empty if the descriptor is closed by now, like the one
+  /// that listed the directory.
   private static Optional<String> target(Path descriptor) {
     try {
       return Optional.of(Files.readSymbolicLink(descriptor).toString());

@@ -10,7 +10,6 @@ import java.lang.invoke.MethodHandle;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
-/// Makes files cold, or keeps them hot.
 public final class PageCache {
   // int mlock(const void *addr, size_t len)
   private static final MethodHandle MLOCK =
@@ -22,9 +21,9 @@ public final class PageCache {
 
   private PageCache() {}
 
-  /// Brings a part of a file into the page cache and keeps it there until the arena is closed, also
-  /// where the kernel reclaims the pages of files that were written a moment ago. Past the limit of locked
-  /// memory (`ulimit -l`) the pages are only mapped and read, and may go.
+  /// Brings a part of a file into the page cache and locks it there until the arena is closed,
+  /// even where the kernel reclaims the pages of recently written files. Beyond the limit of
+  /// locked memory (`ulimit -l`) the pages are only mapped and read, and may be evicted.
   public static void keep(Path file, long offset, long bytes, Arena arena) {
     try (FileChannel channel = FileChannel.open(file)) {
       MemorySegment mapping = channel.map(FileChannel.MapMode.READ_ONLY, offset, bytes, arena);
@@ -37,9 +36,10 @@ public final class PageCache {
     }
   }
 
-  /// Asks the kernel to forget a file that is on the disk.
+  /// Asks the kernel to drop a synchronised file from the page cache.
   ///
-  /// @return whether nothing of it is in the page cache now; false also where the kernel cannot say
+  /// @return whether the page cache now has no page of the file; false also if the kernel cannot
+  ///     tell
   public static boolean drop(Path file) {
     return dev.gantry.core.internal.store.PageCache.drop(file) == 0;
   }

@@ -31,19 +31,20 @@ import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/// An HTTP server on the loopback that serves ranges of files in memory, and misbehaves on request.
+/// An HTTP server on the loopback that serves ranges of files in memory, and misbehaves on
+/// request. Thread-safe.
 public final class RangeServer implements AutoCloseable {
   /// The server's answer to a request.
   public enum Answer {
-    /// The range.
+    /// The requested range.
     RIGHT,
-    /// The range, without saying how long it is.
+    /// The range, without its length.
     WITHOUT_LENGTH,
     /// The whole file, with status 200.
     WHOLE_FILE,
     /// Half of the range, under the whole range's headers.
     HALF,
-    /// Half of the range, whose length is not said.
+    /// Half of the range, without a length.
     HALF_WITHOUT_LENGTH,
     /// The range and one byte more.
     ONE_BYTE_MORE,
@@ -51,11 +52,11 @@ public final class RangeServer implements AutoCloseable {
     OTHER_ETAG,
     /// The range without an ETag or a date.
     NO_VALIDATOR,
-    /// The bytes of another range, which the headers name.
+    /// The bytes of another range than the requested one; the headers name the range that is sent.
     OTHER_RANGE,
     /// Status 206 without `Content-Range`.
     NO_RANGE,
-    /// A range that is said to be compressed.
+    /// The range, whose headers claim that it is compressed.
     ENCODED,
     /// Status 404.
     NOT_FOUND,
@@ -63,27 +64,28 @@ public final class RangeServer implements AutoCloseable {
     FORBIDDEN,
     /// Status 416.
     UNSATISFIABLE,
-    /// Status 429, to be asked again in a second.
+    /// Status 429, with the demand to retry after one second.
     TOO_MANY,
     /// Status 503.
     UNAVAILABLE,
-    /// Status 503, to be asked again at a date: in one to two seconds.
+    /// Status 503, with the demand to retry at a date in one to two seconds.
     UNAVAILABLE_UNTIL,
-    /// Status 503, to be asked again in five minutes.
+    /// Status 503, with the demand to retry after five minutes.
     UNAVAILABLE_FOR_LONG,
-    /// Nothing: the connection is closed.
+    /// No answer: the server closes the connection.
     CLOSED,
-    /// The headers and half of the range, then nothing until the server is closed.
+    /// The headers and half of the range, then no byte until the server is closed.
     STALLS,
-    /// The headers, and then a byte now and then, until the client goes or the server is closed.
+    /// The headers, then single bytes with pauses, until the client closes the connection or the
+    /// server is closed.
     DRIPS,
-    /// Nothing, not even headers, until the server is closed.
+    /// No answer, not even headers, until the server is closed.
     SILENT,
     /// A redirect to the same file on `/moved`.
     REDIRECT
   }
 
-  /// A file's bytes with their ETag.
+  /// The bytes of a file and their ETag.
   @SuppressWarnings("ArrayRecordComponent") // Nothing compares them as records.
   private record Version(byte[] bytes, String tag) {}
 
@@ -94,11 +96,12 @@ public final class RangeServer implements AutoCloseable {
   private static final String MOVED = "/moved";
 
   static {
-    // Otherwise the JDK's server sends a body only once its headers are acknowledged: 40 ms later.
+    // Without this setting the JDK's server sends a body 40 ms later, when its headers were
+    // acknowledged.
     System.setProperty("sun.net.httpserver.nodelay", "true");
   }
 
-  /// Answers requests before this server does.
+  /// A handler that may answer a request in place of this server.
   @FunctionalInterface
   public interface Front {
     /// @return whether the request was answered
@@ -123,7 +126,7 @@ public final class RangeServer implements AutoCloseable {
     this(null);
   }
 
-  /// @param tls makes this a server of `https`; null for one of `http`
+  /// @param tls the TLS context for a server of `https`; null for a server of `http`
   public RangeServer(@Nullable SSLContext tls) {
     InetSocketAddress loopback = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
     try {
@@ -143,23 +146,23 @@ public final class RangeServer implements AutoCloseable {
     server.start();
   }
 
-  /// Serves `bytes` from now on; another file than what had the name before.
+  /// Serves `bytes` from now on, in place of any earlier file of the name.
   public Location put(String name, byte[] bytes) {
     files.put("/" + name, new Version(bytes.clone(), "\"" + Arrays.hashCode(bytes) + "\""));
     return Location.of(address + name.replace(" ", "%20"));
   }
 
-  /// Serves no file of this name any more.
+  /// Stops serving the file of this name.
   public void remove(String name) {
     files.remove("/" + name);
   }
 
-  /// Asks `first` before each request that comes from now on.
+  /// Lets `first` handle each later request before this server.
   public void before(Front first) {
     front = first;
   }
 
-  /// The names of the files that begin so, in order.
+  /// Returns the names of the files that begin with a text, in order.
   public List<String> names(String beginning) {
     return files.keySet().stream()
         .map(name -> name.substring(1))
@@ -168,48 +171,48 @@ public final class RangeServer implements AutoCloseable {
         .toList();
   }
 
-  /// The port of the loopback.
   public int port() {
     return server.getAddress().getPort();
   }
 
-  /// A file that is not there.
+  /// Returns the location of a file that the server does not have.
   public Location missing(String name) {
     return Location.of(address + name);
   }
 
-  /// Runs an action after the first half of each [Answer#HALF], before its connection is closed.
+  /// Sets an action that runs after the first half of each [Answer#HALF], before the connection is
+  /// closed.
   public void afterHalf(Runnable action) {
     afterHalf = action;
   }
 
-  /// Counts requests anew, and answers each by its number, from 0.
+  /// Resets the count of requests, and answers each request by its number, from 0.
   public void answer(IntFunction<Answer> byNumber) {
     answers = byNumber;
     requests.set(0);
   }
 
-  /// Answers all requests from now on so.
+  /// Gives all requests this answer from now on.
   public void answerAll(Answer answer) {
     answer(_ -> answer);
   }
 
-  /// Waits before each answer.
+  /// Sets a pause before each answer.
   public void delay(long millis) {
     delayMillis = millis;
   }
 
-  /// Requests since [#answer].
+  /// Returns the number of requests since the last call of [#answer].
   public int requests() {
     return requests.get();
   }
 
-  /// Bytes that were sent as ranges, since this was made.
+  /// Returns how many bytes were sent as ranges since the server was made.
   public long bytes() {
     return bytes.get();
   }
 
-  /// Requests that were under way at once.
+  /// Returns the largest number of concurrent requests so far.
   public int mostUnderWay() {
     return mostUnderWay.get();
   }
@@ -225,7 +228,7 @@ public final class RangeServer implements AutoCloseable {
         reply(exchange, answers.apply(requests.getAndIncrement()));
       }
     } catch (IOException _) {
-      // The client has gone.
+      // The client has closed the connection.
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     } finally {
@@ -340,8 +343,8 @@ public final class RangeServer implements AutoCloseable {
     write(exchange.getResponseBody(), file, 0, file.length);
   }
 
-  /// Writes by pieces: the server keeps a buffer as large as the longest write for as long as a connection may be used
-  /// again.
+  /// Writes in pieces, because the JDK's server keeps a buffer of the size of the longest write
+  /// while a connection may be reused.
   private static void write(OutputStream body, byte[] file, int from, int count)
       throws IOException {
     for (int done = 0; done < count; done += PIECE_BYTES) {
@@ -351,7 +354,7 @@ public final class RangeServer implements AutoCloseable {
     }
   }
 
-  /// @param announced as `Content-Length`, or 0 not to say
+  /// @param announced the value of `Content-Length`; 0 for no such header
   private void send(HttpExchange exchange, byte[] file, int from, int to, int count, int announced)
       throws IOException {
     exchange
@@ -367,17 +370,17 @@ public final class RangeServer implements AutoCloseable {
     }
   }
 
-  /// Stops a server when it has taken all connections that clients have made: one that it takes while it is stopped, the
-  /// JDK's server leaves open for good.
+  /// Stops a server after it has accepted all connections of clients. The JDK's server never
+  /// closes a connection that it accepts while it is being stopped.
   static void stop(HttpServer server) {
     InetSocketAddress address = server.getAddress();
     try (Socket last = new Socket(address.getAddress(), address.getPort())) {
       last.setSoTimeout(LAST_MILLIS);
-      // The server takes connections in their order, and closes one that ends without a request.
+      // The server accepts connections in their order, and closes a connection without a request.
       last.shutdownOutput();
       int _ = last.getInputStream().read();
     } catch (IOException _) {
-      // It takes no more.
+      // The server accepts no more connections.
     }
     server.stop(0);
   }

@@ -12,31 +12,31 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Writes down, in one order, every call that changes a tree of files or makes a change last, for
-/// [CrashReplay]. Calls that failed changed nothing, and closing does neither: they are left out.
+/// Records every call that changes a tree of files or makes a change durable, in one order, for
+/// [CrashReplay]. Failed calls and calls of `close` are not recorded, because they do neither.
 ///
-/// Writes by cuFile are not recorded. Calls are made one at a time, so that the order is that in
-/// which they took effect. Thread-safe.
+/// Writes by cuFile are not recorded. Calls are made one at a time, so that the recorded order is
+/// the order in which they took effect. Thread-safe.
 public final class RecordingFileCalls extends ForwardingFileCalls {
   private final Path root;
   private final List<Step> steps = new ArrayList<>();
 
-  /// The numbers of files by their present names.
+  /// The numbers of files by their current names.
   private final Map<Path, Integer> files = new HashMap<>();
 
-  /// The numbers of open files, by their descriptors.
+  /// The numbers of open files by their descriptors.
   private final Map<Integer, Integer> openFiles = new HashMap<>();
 
   private final Map<Integer, Path> openFolders = new HashMap<>();
   private int nextFile;
 
-  /// @param root what lies elsewhere is not recorded
+  /// @param root the tree; calls on files elsewhere are not recorded
   public RecordingFileCalls(FileCalls real, Path root) {
     super(real);
     this.root = root.toAbsolutePath().normalize();
   }
 
-  /// All steps so far.
+  /// Returns all steps so far.
   public synchronized List<Step> steps() {
     return List.copyOf(steps);
   }

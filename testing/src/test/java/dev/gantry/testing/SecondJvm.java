@@ -14,15 +14,17 @@ import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestPlan;
 import org.opentest4j.TestAbortedException;
 
-/// Runs those tests of a module that are tagged `beside` in a second JVM, while the first runs the others: Surefire
-/// cannot fork twice where Maven's own Java is older than the tests. A module that has such tests has a class
-/// `SecondJvmTest` that extends this one and is ordered last; it tells how each test ended.
+/// Runs the tests of a module that have the tag `beside` in a second JVM, while the first JVM runs
+/// the other tests: Surefire cannot fork twice if Maven's own Java is older than the tests. A
+/// module with such tests has a class `SecondJvmTest`, which extends this class, is ordered last
+/// and reports how each test ended.
 public abstract class SecondJvm {
   private static final FutureTask<ChildJvm.Result> RUN =
       new FutureTask<>(
           () -> ChildJvm.run("768m", Map.of(), TaggedTests.class, "dev.gantry", "beside"));
 
-  /// Starts the second JVM when a run begins that will ask for its tests. JUnit finds it as a service.
+  /// Starts the second JVM at the beginning of a run that has a `SecondJvmTest`. JUnit finds this
+  /// class as a service.
   public static final class Starter implements TestExecutionListener {
     @Override
     public void testPlanExecutionStarted(TestPlan plan) {
@@ -48,7 +50,7 @@ public abstract class SecondJvm {
   }
 
   private static DynamicTest test(String line) {
-    // "ended: STATUS NAME"
+    // The line has the form "ended: STATUS NAME".
     String[] words = line.split(" ", 3);
     Status status = Status.valueOf(words[1]);
     return DynamicTest.dynamicTest(

@@ -25,27 +25,27 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// The rules that every [Store] keeps. Extend it for yours.
+/// The rules for every [Store]. A test of a store extends this class.
 @ExtendWith(NoLeaks.class)
 public abstract class StoreContract {
   private static final int LENGTH = 3_000_017;
   private static final long SEED = 20261122;
   private static final int GUARD_BYTES = 64;
 
-  /// The store under test.
+  /// Returns the store under test.
   protected abstract Store store();
 
-  /// Makes a file of the store; one that has the name gives way to it.
+  /// Makes a file of the store, and replaces any file of the name.
   protected abstract Location put(String name, byte[] bytes) throws IOException;
 
-  /// A file that is not there.
+  /// Returns the location of a file that the store does not have.
   protected abstract Location missing();
 
   private StoredFile open(Location file) {
     return store().open(file, CachePolicy.BY_RESIDENCY);
   }
 
-  /// One read, with bytes around its target that must stay as they are.
+  /// One read, whose target has bytes around it that must not change.
   private static final class Read extends ReadRequest {
     private final MemorySegment memory;
     private final CompletableFuture<byte[]> done = new CompletableFuture<>();
@@ -148,7 +148,7 @@ public abstract class StoreContract {
     }
   }
 
-  /// Either the bytes of the file that was opened come, or an error.
+  /// The read gets the bytes of the file that was opened, or fails.
   @Test
   public void aFileThatGivesWayToAnotherIsNeverMixedWithIt() throws IOException {
     byte[] bytes = TestFiles.bytes(1, LENGTH);
@@ -175,7 +175,7 @@ public abstract class StoreContract {
         .hasMessageContaining(missing.toString());
   }
 
-  /// Whether by its end or by a failure; not by neither.
+  /// The read must end, by its success or by a failure.
   @Test
   public void aCancelledReadEnds() throws IOException {
     byte[] bytes = TestFiles.bytes(SEED, LENGTH);

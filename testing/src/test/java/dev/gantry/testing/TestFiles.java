@@ -19,7 +19,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
-/// Files of bytes that a seed decides.
+/// Files whose bytes a seed determines.
 public final class TestFiles {
   private TestFiles() {}
 
@@ -29,7 +29,8 @@ public final class TestFiles {
     return bytes;
   }
 
-  /// Writes `length` bytes, on the disk when this returns: so they can leave the page cache.
+  /// Writes and synchronises a file of `length` bytes. Its pages are clean then, so they can leave
+  /// the page cache.
   public static Path write(Path file, long seed, int length) {
     try {
       Files.write(file, bytes(seed, length));
@@ -42,7 +43,7 @@ public final class TestFiles {
     }
   }
 
-  /// The bytes of the extent in the file.
+  /// Returns the bytes of an extent, read from its file.
   public static byte[] expected(Extent extent) {
     try (FileChannel channel = FileChannel.open(extent.file().path())) {
       ByteBuffer buffer = ByteBuffer.allocate(Math.toIntExact(extent.length()));
@@ -57,7 +58,7 @@ public final class TestFiles {
     }
   }
 
-  /// A copy of the region's bytes, wherever they are.
+  /// Copies the bytes of a region of any device.
   public static byte[] bytes(Region region) {
     byte[] copy = new byte[Math.toIntExact(region.length())];
     try (Arena arena = Arena.ofConfined()) {
@@ -68,8 +69,8 @@ public final class TestFiles {
     return copy;
   }
 
-  /// The first extent whose region holds other bytes than the file or breaks its alignment, in
-  /// words; or "".
+  /// Describes the first extent whose region differs from the file or breaks the alignment; empty
+  /// if there is none.
   public static String firstDifference(Loaded loaded, List<ExtentRequest> wanted) {
     for (int i = 0; i < wanted.size(); i++) {
       Region region = loaded.regions().get(i);

@@ -10,31 +10,31 @@ import java.util.concurrent.Executor;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs a scenario in all schedules that have at most some preemptions, one after the other, each as often as once.
+/// Runs a scenario once in each schedule that has at most some preemptions.
 ///
-/// Its threads are virtual ones, of which this lets one go on at a time, from one point to the
-/// next: so a schedule is a list of numbers, and the same numbers are the same schedule. A switch
-/// away from a thread that could go on is a preemption; most errors need one or two (M. Musuvathi,
-/// S. Qadeer, Iterative context bounding, 2007). Orders that only a processor's reordering makes
-/// are not explored. Needs `--add-opens java.base/java.lang=ALL-UNNAMED`, since the JDK has no
-/// public way to schedule virtual threads.
+/// The scenario's threads are virtual threads. The explorer lets one of them run at a time, from
+/// one point to the next, so a list of numbers describes a schedule and repeats it. A switch away
+/// from a thread that could continue is a preemption; most errors need one or two (M. Musuvathi,
+/// S. Qadeer, Iterative context bounding, 2007). The explorer does not find orders that only a
+/// processor's reordering makes. It needs `--add-opens java.base/java.lang=ALL-UNNAMED`, because
+/// the JDK has no public API to schedule virtual threads.
 final class Explorer {
-  /// Bounds a schedule: none of the scenarios comes near.
+  /// The limit of a schedule, which is far longer than the scenarios need.
   private static final int MAX_STEPS = 20_000;
 
   private final Constructor<?> scenario;
   private final int preemptions;
 
-  /// A place of a schedule where there was a choice.
+  /// A choice among several threads in a schedule.
   ///
-  /// @param mayGoOn whether the first choice was the thread that ran before
-  /// @param spent the preemptions before it
+  /// @param mayGoOn whether choice 0 is the thread that ran before
+  /// @param spent the number of preemptions before this choice
   private record Choice(int chosen, int count, boolean mayGoOn, int spent) {}
 
   /// The result of a search.
   ///
-  /// @param schedules how many were run
-  /// @param failure what went wrong in the last of them; empty if nothing did
+  /// @param schedules the number of schedules that were run
+  /// @param failure describes the failure of the last schedule; empty if it succeeded
   record Result(long schedules, String failure) {}
 
   private static final class Controlled {
@@ -63,8 +63,9 @@ final class Explorer {
     this.preemptions = preemptions;
   }
 
-  /// @param scenario the classes of its package have points at which threads may be switched
-  /// @param most how many schedules are run at most
+  /// @param scenario the class of the scenario; threads may be switched at points in the classes
+  ///     of its package
+  /// @param most the largest number of schedules to run
   static Result explore(Class<?> scenario, int preemptions, long most) {
     try {
       Constructor<?> made =
@@ -104,9 +105,9 @@ final class Explorer {
         && (!choice.mayGoOn() || choice.spent() < preemptions);
   }
 
-  /// @param schedule the choices to begin with; the first one is taken after them
-  /// @param choices gets all that were made
-  /// @return what went wrong
+  /// @param schedule the first choices; later choices take the first thread
+  /// @param choices receives all choices of the run
+  /// @return a description of the failure; empty for a success
   private String run(List<Integer> schedule, List<Choice> choices)
       throws ReflectiveOperationException {
     Points.reset();
@@ -175,7 +176,7 @@ final class Explorer {
     return failure + " at " + List.of(failure.getStackTrace()).stream().limit(6).toList();
   }
 
-  /// A virtual thread whose continuations `scheduler` gets.
+  /// Makes a virtual thread whose continuations run on `scheduler`.
   private static Thread virtual(Executor scheduler, String name, Runnable work) {
     try {
       Method factory =

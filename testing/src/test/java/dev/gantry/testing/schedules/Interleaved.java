@@ -23,8 +23,9 @@ import java.lang.reflect.AccessFlag;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Loads the classes of a package with points at which another thread may go on: before locks are taken, before fields
-/// that change are read or written, and before whatever `java.util.concurrent` and stores do.
+/// Loads the classes of a package with points at which another thread may run: before locks are
+/// taken, before mutable fields are read or written, and before calls of `java.util.concurrent`
+/// and of stores.
 final class Interleaved extends ClassLoader {
   private static final ClassDesc POINTS = ClassDesc.of(Points.class.getName());
   private static final MethodTypeDesc NOTHING = MethodTypeDesc.of(ConstantDescs.CD_void);
@@ -34,7 +35,7 @@ final class Interleaved extends ClassLoader {
   private final String within;
   private final ClassFile classFiles;
 
-  /// @param within the package whose classes have points
+  /// @param within the package whose classes get points
   Interleaved(String within) {
     super(Interleaved.class.getClassLoader());
     this.within = within;
@@ -112,13 +113,13 @@ final class Interleaved extends ClassLoader {
       write(type, element, constant, to);
     });
     Label end = to.newBoundLabel();
-    // Behind the method's own handlers, which come first then.
+    // The method's own handlers precede this handler, so they catch exceptions first.
     to.exceptionCatchAll(begin, end, end);
     call(to, type, isStatic, "exit");
     to.athrow();
   }
 
-  /// Calls a method of [Points] with the monitor of a synchronized method.
+  /// Calls a method of [Points] with the monitor of a synchronized method as its argument.
   private static void call(CodeBuilder to, ClassModel type, boolean isStatic, String name) {
     if (isStatic) {
       to.ldc(type.thisClass());

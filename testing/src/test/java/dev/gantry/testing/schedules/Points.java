@@ -8,10 +8,11 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 
-/// The calls that instrumented classes make where another thread may go on.
+/// The calls that instrumented classes make at points where another thread may run.
 ///
-/// Only one thread runs at a time, so nothing here is guarded. Monitors are locks of `java.util.concurrent`, since a
-/// virtual thread that waits for such a lock is woken by the one that unlocks it, and by no thread of the JVM's.
+/// Only one thread runs at a time, so no lock guards the state of this class. Monitors are locks
+/// of `java.util.concurrent`: a virtual thread that waits for such a lock is woken by the thread
+/// that releases it, and not by a thread of the JVM.
 public final class Points {
   private static final class Monitor {
     final ReentrantLock lock = new ReentrantLock();
@@ -23,13 +24,13 @@ public final class Points {
 
   private Points() {}
 
-  /// Begins a schedule.
+  /// Resets the state for a new schedule.
   static void reset() {
     MONITORS.clear();
     WATCHED.clear();
   }
 
-  /// Another thread may go on here.
+  /// A point: another thread may run here.
   @SuppressWarnings("ThreadPriorityCheck") // The explorer is the scheduler of these threads.
   public static void pass() {
     if (Thread.currentThread().isVirtual()) {
@@ -41,41 +42,42 @@ public final class Points {
     return MONITORS.computeIfAbsent(of, _ -> new Monitor());
   }
 
-  /// In place of `monitorenter`.
+  /// Replaces `monitorenter`.
   public static void enter(Object of) {
     pass();
     monitor(of).lock.lock();
   }
 
-  /// In place of `monitorexit`.
+  /// Replaces `monitorexit`.
   public static void exit(Object of) {
     monitor(of).lock.unlock();
   }
 
-  /// In place of `Object.wait()`.
+  /// Replaces `Object.wait()`.
   @SuppressWarnings("WaitNotInLoop") // The replaced call has its loop.
   public static void await(Object of) throws InterruptedException {
     monitor(of).condition.await();
   }
 
-  /// In place of `Object.notify()`.
+  /// Replaces `Object.notify()`.
   public static void wake(Object of) {
     monitor(of).condition.signal();
   }
 
-  /// In place of `Object.notifyAll()`.
+  /// Replaces `Object.notifyAll()`.
   public static void wakeAll(Object of) {
     monitor(of).condition.signalAll();
   }
 
-  /// In place of the thread that frees what is idle: [#look] does what it does.
+  /// Replaces the registration at the thread that frees idle memory; [#look] does the work of this
+  /// thread.
   public static void watch(BooleanSupplier look) {
     if (!WATCHED.contains(look)) {
       WATCHED.add(look);
     }
   }
 
-  /// Looks once at all that is watched.
+  /// Calls everything that is watched once.
   public static void look() {
     for (BooleanSupplier watched : List.copyOf(WATCHED)) {
       boolean _ = watched.getAsBoolean();

@@ -3,25 +3,27 @@ package dev.gantry.testing.schedules;
 
 import java.util.List;
 
-/// A few threads over objects that they share. A class without arguments to its constructor: each schedule has a new one.
+/// A few threads that share objects. A scenario has a constructor without arguments; each schedule
+/// makes a new instance.
 public interface Scenario {
-  /// A thread's work.
+  /// The work of a thread.
   @FunctionalInterface
   interface Work {
     void run() throws Exception;
   }
 
-  /// The work of each thread.
+  /// Returns the work of each thread.
   List<Work> threads();
 
-  /// Whether the threads wait for others than one another, such as threads that write files: a step then lasts until such
-  /// a wait is over. They must not wait for one another.
+  /// Whether the scenario's threads wait for threads outside the scenario, such as threads that
+  /// write files. A step then lasts until such a wait has ended. The scenario's threads must not
+  /// wait for one another then.
   default boolean waitsForOthers() {
     return false;
   }
 
-  /// Looks at what the threads have left, when all have ended.
+  /// Checks the shared objects after all threads have ended.
   ///
-  /// @throws AssertionError if it is wrong
+  /// @throws AssertionError if their state is wrong
   void check() throws Exception;
 }

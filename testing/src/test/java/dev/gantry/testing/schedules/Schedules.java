@@ -8,15 +8,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// Explores scenarios in a JVM of its own, since the JDK must open its virtual threads for that.
+/// Explores scenarios in a JVM of its own, because the JDK's virtual threads must be opened for
+/// the explorer.
 ///
-/// In a build, up to 1 preemption and 300 schedules of each scenario; `-Dgantry.schedules.preemptions=3` and
-/// `-Dgantry.schedules.most=1000000` look longer.
+/// A build explores up to 300 schedules of each scenario with at most 1 preemption;
+/// `-Dgantry.schedules.preemptions=3` and `-Dgantry.schedules.most=1000000` explore more.
 public final class Schedules {
   private Schedules() {}
 
-  /// @return what was explored, in words
-  /// @throws AssertionError if a scenario went wrong in any schedule
+  /// @return a description of the explored schedules
+  /// @throws AssertionError if a scenario fails in any schedule
   @SafeVarargs
   public static String requireGood(Class<? extends Scenario>... scenarios)
       throws IOException, InterruptedException {
@@ -40,7 +41,7 @@ public final class Schedules {
     return said;
   }
 
-  /// `PREEMPTIONS MOST SCENARIO...`
+  /// The program that explores: `PREEMPTIONS MOST SCENARIO...`
   public static void main(String[] arguments) throws ClassNotFoundException {
     boolean good = true;
     for (String name : List.of(arguments).subList(2, arguments.length)) {

@@ -19,19 +19,21 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
-/// Does the same work again and again in one process, with faults of [FaultyLibc] and interrupts of its thread. Each
-/// time the work ends right, or with an error of Gantry's; then it is done without faults and must end right; then
-/// nothing may be held that was not held before. For programs that run with the library preloaded.
+/// Repeats work in one process, with faults of [FaultyLibc] and interrupts of its thread. Each
+/// time the work must succeed or fail with an error of Gantry; then the work runs without faults
+/// and must succeed; then the process must hold the same resources as before. For programs that
+/// run with the library preloaded.
 public final class FaultLoop {
   private static final long LONGEST_SECONDS = 120;
   private static final long TELL_NANOS = TimeUnit.MINUTES.toNanos(1);
 
-  /// How often calls fail, from hardly ever to nearly always.
+  /// The rates of faults, from one in 200 calls to one in 3.
   private static final List<Integer> RATES = List.of(200, 50, 20, 8, 3);
 
   /// Work that checks its own results.
   public interface Work {
-    /// @throws Exception as the work failed; an [AssertionError] if it seemed to end well and did not
+    /// @throws Exception if the work fails; an [AssertionError] if the work ends without a failure
+    ///     but with a wrong result
     void run() throws Exception;
   }
 
@@ -61,9 +63,9 @@ public final class FaultLoop {
     return this;
   }
 
-  /// Runs until so many faults were injected, and prints what happened.
+  /// Runs until `faults` faults were injected, and prints a summary.
   ///
-  /// @throws AssertionError naming the work and its seed, if it ends wrong
+  /// @throws AssertionError if work ends in a wrong state; the message has the work and its seed
   public void run(long seed, long faults) throws Exception {
     Thread.setDefaultUncaughtExceptionHandler((_, e) -> uncaught.add(e));
     Thread watch = Thread.ofPlatform().daemon().name("fault-watch").start(this::endIfStuck);
@@ -121,7 +123,7 @@ public final class FaultLoop {
     } finally {
       libc.disarm();
       while (interrupter != null && interrupter.isAlive()) {
-        // It may interrupt only now.
+        // The interrupter may not have interrupted yet.
         Thread.onSpinWait();
       }
       boolean _ = Thread.interrupted();
@@ -139,7 +141,7 @@ public final class FaultLoop {
 
   private static void requireSame(Held before) throws IOException {
     Held now = Held.now();
-    // Servers and readers of other threads notice the end of a connection a moment later.
+    // Servers and readers on other threads notice the end of a connection a little later.
     for (int i = 0; i < 200 && !now.equals(before); i++) {
       LockSupport.parkNanos(5_000_000);
       now = Held.now();
@@ -149,7 +151,7 @@ public final class FaultLoop {
     }
   }
 
-  /// A hang is a failure, too: says where all threads are, and ends the process.
+  /// Treats a hang as a failure: prints the stacks of all threads, and ends the process.
   private void endIfStuck() {
     while (!Thread.interrupted()) {
       LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(1));

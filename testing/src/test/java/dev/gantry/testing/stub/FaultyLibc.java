@@ -15,10 +15,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// A C library that fails below a whole process: below the JVM, our bindings and the stub of libcufile alike.
+/// A C library whose calls fail, for the whole process: for the JVM, Gantry's bindings and the
+/// stub of libcufile.
 ///
-/// A process that is started in [#environment] has it preloaded. Its faults are those of system calls on the files of
-/// one folder, on Unix sockets, memory files and connections over IP; the JVM's own files never fail.
+/// A process with the variables of [#environment] preloads the library. The library injects faults
+/// into system calls on the files of one folder, on Unix sockets, memory files and connections
+/// over IP; calls on the JVM's own files never fail.
 @SuppressWarnings(
     "EnumOrdinal") // The library numbers kinds and losses in the order of these enums.
 public final class FaultyLibc {
@@ -26,7 +28,7 @@ public final class FaultyLibc {
   private static final FunctionDescriptor ARM =
       FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-  /// The functions that fail; those of one kind, such as `open` and `open64`, count as one.
+  /// The functions that may fail; variants such as `open` and `open64` count as one function.
   public static final List<String> FUNCTIONS =
       List.of(
           "open",
@@ -55,18 +57,18 @@ public final class FaultyLibc {
           "recv",
           "send");
 
-  /// The faults of a call, in the order of the library's own numbers.
+  /// The faults of a call, in the order of the library's numbers.
   public enum Kind {
-    /// It is not made, and fails with one of the errors that its manual page names.
+    /// The call is not made, and fails with one of the errors that its manual page names.
     ERRNO,
-    /// A read or write moves fewer bytes than it was asked for.
+    /// A read or write transfers fewer bytes than were requested.
     SHORT,
-    /// It takes up to 3 ms longer.
+    /// The call takes up to 3 ms longer.
     DELAY
   }
 
-  /// The changes without a synchronisation that a power cut takes, in the order of the library's
-  /// own numbers.
+  /// The part of the changes without a synchronisation that a power cut takes, in the order of the
+  /// library's numbers.
   public enum Loss {
     EVERYTHING,
     DATA,
@@ -79,16 +81,16 @@ public final class FaultyLibc {
     this.library = SymbolLookup.libraryLookup(library, Arena.global());
   }
 
-  /// The environment of a process whose calls on what lies in `folder` may fail; the test is skipped where there is no
-  /// C compiler.
+  /// Returns the environment variables of a process whose calls on `folder` may fail; skips the
+  /// test if there is no C compiler.
   ///
-  /// @param folder as its real path, by which the process must name its files
+  /// @param folder the real path of the folder, by which the process must name its files
   public static Map<String, String> environment(Path folder) {
     return Map.of(
         PRELOAD, NativeStubs.faultyLibc().toString(), "GANTRY_FAULTS_FOLDER", folder.toString());
   }
 
-  /// The library below this process.
+  /// Returns the library that this process has preloaded.
   public static FaultyLibc preloaded() {
     String path = System.getenv(PRELOAD);
     if (path == null) {
@@ -98,28 +100,28 @@ public final class FaultyLibc {
     return new FaultyLibc(Path.of(path));
   }
 
-  /// From now on one call in `oneIn` gets a fault, if it is of one of these kinds.
+  /// From now on, injects faults of these kinds into one call in `oneIn`.
   public void arm(long seed, long oneIn, Set<Kind> kinds) {
     long bits = kinds.stream().mapToLong(kind -> 1L << kind.ordinal()).sum();
     run("gantry_faults_arm", ARM, seed, oneIn, bits);
   }
 
-  /// No call fails from now on.
+  /// Stops injecting faults.
   public void disarm() {
     run("gantry_faults_arm", ARM, 0L, 0L, 0L);
   }
 
-  /// Faults that were injected since the start.
+  /// Returns the number of injected faults since the start.
   public long injected() {
     return ask("gantry_faults_count", Kind.values().length);
   }
 
-  /// Faults of a kind since the start.
+  /// Returns the number of injected faults of a kind since the start.
   public long injected(Kind kind) {
     return ask("gantry_faults_count", kind.ordinal());
   }
 
-  /// Faults of a function's calls since the start.
+  /// Returns the number of injected faults into calls of a function since the start.
   public long injected(String function) {
     try (Arena arena = Arena.ofConfined()) {
       return (long)
@@ -130,8 +132,9 @@ public final class FaultyLibc {
     }
   }
 
-  /// Cuts the power before the `nth` change of the folder from now on, and ends the process; only
-  /// counts changes where this is 0. Changes that are not synchronised from now on can be lost.
+  /// Cuts the power before the `nth` change of the folder from now on, and ends the process; if
+  /// `nth` is 0, only counts the changes. The power cut may lose changes from now on that are not
+  /// synchronised.
   public void cut(long nth, Loss loss) {
     run(
         "gantry_faults_cut",
@@ -140,12 +143,12 @@ public final class FaultyLibc {
         (long) loss.ordinal());
   }
 
-  /// Cuts the power now, after [#cut] has begun to count.
+  /// Cuts the power now. [#cut] must have begun to count before.
   public void cutNow(Loss loss) {
     run("gantry_faults_cut_now", FunctionDescriptor.ofVoid(JAVA_LONG), (long) loss.ordinal());
   }
 
-  /// Changes of the folder since [#cut].
+  /// Returns the number of changes of the folder since the call of [#cut].
   public long changes() {
     try {
       return (long) handle("gantry_faults_changes", FunctionDescriptor.of(JAVA_LONG)).invoke();

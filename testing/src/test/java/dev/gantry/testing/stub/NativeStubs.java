@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/// The stub libraries, compiled with the C compiler at hand, once in each JVM.
+/// The stub libraries, which the machine's C compiler compiles once in each JVM.
 public final class NativeStubs {
   private static final List<String> CUDA =
       List.of(
@@ -40,12 +40,14 @@ public final class NativeStubs {
   private static final List<String> FAULTY_LIBC =
       List.of("faulty_libc.c", "faulty_draw.c", "faulty_disk.c");
 
-  /// Versions of libcufile besides the one in [#folder], which is 1.15: 1000 × major + 10 × minor.
+  /// The versions of the stubs of libcufile besides [#folder]'s, which is 1.15, as 1000 × major +
+  /// 10 × minor.
   private static final int OLD = 1000;
 
   private static final int NEW = 1190;
 
-  /// Whether the stubs are compiled with AddressSanitizer, which then must be preloaded: see [#sanitizer].
+  /// Whether the stubs are compiled with AddressSanitizer, which must then be preloaded: see
+  /// [#sanitizer].
   private static final boolean SANITIZED = Boolean.getBoolean("gantry.stubs.sanitize");
 
   private NativeStubs() {}
@@ -58,24 +60,26 @@ public final class NativeStubs {
     static final Path LIBRARY = buildLibc();
   }
 
-  /// A folder with `libcuda.so.1`, `libcufile.so.0` and `libnvjpeg.so.12`; the test is skipped where there is no C
-  /// compiler.
+  /// Returns a folder with `libcuda.so.1`, `libcufile.so.0` and `libnvjpeg.so.12`; skips the test
+  /// if there is no C compiler.
   public static Path folder() {
     assumeTrue(hasCompiler(), "no C compiler (cc) to build the stub libraries with");
     return Built.FOLDER;
   }
 
-  /// The stub of libcufile by its path.
+  /// Returns the path of the stub of libcufile.
   public static Path cuFile() {
     return folder().resolve("libcufile.so.0");
   }
 
-  /// The same as of before CUDA 12.3: without version, parameters and statistics.
+  /// Returns the path of a stub like the libcufile before CUDA 12.3: without version, parameters
+  /// and statistics.
   public static Path oldCuFile() {
     return cuFile(OLD);
   }
 
-  /// The newest libcufile whose header was read: 1.19, of CUDA 13.4.
+  /// Returns the path of a stub like the newest libcufile whose header was read: 1.19, of CUDA
+  /// 13.4.
   public static Path newCuFile() {
     return cuFile(NEW);
   }
@@ -84,15 +88,15 @@ public final class NativeStubs {
     return folder().resolve(version + "/libcufile.so.0");
   }
 
-  /// The library that [FaultyLibc] preloads; the test is skipped where there is no C compiler.
+  /// Returns the library that [FaultyLibc] preloads; skips the test if there is no C compiler.
   static Path faultyLibc() {
     assumeTrue(hasCompiler(), "no C compiler (cc) to build the C library that fails with");
     return BuiltLibc.LIBRARY;
   }
 
-  /// The environment that a process with these stubs needs besides their folder: AddressSanitizer,
-  /// where `-Dgantry.stubs.sanitize=true` had them compiled with it. The JVM handles its own
-  /// signals, and keeps memory to its end.
+  /// Returns the environment variables for AddressSanitizer, if `-Dgantry.stubs.sanitize=true` had
+  /// the stubs compiled with it. The JVM must keep its own signal handlers, and its memory at the
+  /// end is no leak.
   static Map<String, String> sanitizer() throws IOException {
     if (!SANITIZED) {
       return Map.of();
@@ -157,9 +161,10 @@ public final class NativeStubs {
     }
   }
 
-  /// Deletes in reverse, so that the folders are empty when their turn comes.
+  /// Marks files for deletion at the exit of the JVM. The JVM deletes them in reverse order, so
+  /// that folders are empty by then.
   ///
-  /// @return the first
+  /// @return the first of the paths
   private static Path deletedAtExit(List<Path> written) {
     written.forEach(file -> file.toFile().deleteOnExit());
     return written.getFirst();

@@ -14,7 +14,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The controls and counters of a stub library. The names are its C functions' own, without `_v2`.
+/// The controls and counters of a stub library. Function names are those of the C functions,
+/// without `_v2`.
 public final class StubControls {
   private final SymbolLookup library;
 
@@ -22,12 +23,12 @@ public final class StubControls {
     this.library = SymbolLookup.libraryLookup(library, Arena.global());
   }
 
-  /// The controls of the stub of libcuda in a JVM that StubbedJvm runs.
+  /// Returns the controls of the stub of libcuda, in a JVM that [StubbedJvm] runs.
   public static StubControls cuda() {
     return new StubControls("libcuda.so.1");
   }
 
-  /// The controls of the stub of libcufile in a JVM that StubbedJvm runs.
+  /// Returns the controls of the stub of libcufile, in a JVM that [StubbedJvm] runs.
   public static StubControls cuFile() {
     return new StubControls("libcufile.so.0");
   }
@@ -36,11 +37,11 @@ public final class StubControls {
     return new StubControls(library.toString());
   }
 
-  /// The `nth` call of `function` from now on fails with `code`, or every call where `nth` is 0.
-  /// Besides functions there are `stream read`, `stream write` and `batch entry`: a request that was
-  /// submitted has `code` as its result, and a batch's entry `detail` as its status.
+  /// Makes the `nth` call of `function` from now on fail with `code`, or every call if `nth` is 0.
+  /// `stream read`, `stream write` and `batch entry` also count as functions: a submitted request
+  /// then has `code` as its result, and a batch's entry has `detail` as its status.
   ///
-  /// @param detail of libcufile: `cu_err` of a status, `errno` of a read or write
+  /// @param detail for libcufile: the `cu_err` of a status, or the `errno` of a read or write
   public void fail(String function, long nth, long code, long detail) {
     try (Arena arena = Arena.ofConfined()) {
       handle(
@@ -52,7 +53,7 @@ public final class StubControls {
     }
   }
 
-  /// Forgets faults and counted calls.
+  /// Removes all faults, and resets the counts of calls.
   public void clear() {
     try {
       handle("gantry_stub_clear", FunctionDescriptor.ofVoid()).invoke();
@@ -61,33 +62,34 @@ public final class StubControls {
     }
   }
 
-  /// No read or write of libcufile moves more than `bytes` bytes from now on; any number if
-  /// negative.
+  /// Limits each read and write of libcufile to `bytes` bytes from now on; a negative number
+  /// removes the limit.
   public void limit(long bytes) {
     set("gantry_stub_limit", bytes);
   }
 
-  /// libcufile says from now on that it is this version, 1000 × major + 10 × minor, and its own if this is 0.
+  /// Sets the version that libcufile reports, as 1000 × major + 10 × minor; 0 for its own version.
   public void version(int number) {
     set("gantry_stub_version", number);
   }
 
-  /// Whether sessions that open libcufile's driver from now on find direct I/O.
+  /// Sets whether sessions that open libcufile's driver from now on find direct I/O.
   public void direct(boolean there) {
     set("gantry_stub_p2p", there);
   }
 
-  /// The properties of libcufile's driver have these `fflags` from now on; those that fit if this is negative.
+  /// Sets the `fflags` of libcufile's driver properties; a negative number restores the fitting
+  /// ones.
   public void features(long bits) {
     set("gantry_stub_features", bits);
   }
 
-  /// Whether files can be reached by direct I/O, where it is there at all.
+  /// Sets whether direct I/O, if the driver has it, can read and write files.
   public void serves(boolean files) {
     set("gantry_stub_serves", files);
   }
 
-  /// Whether devices may reach one another's memory from now on; none does yet.
+  /// Sets whether devices may access one another's memory; at first none may.
   public void peers(boolean allowed) {
     set("gantry_stub_peers", allowed);
   }
@@ -104,18 +106,18 @@ public final class StubControls {
     }
   }
 
-  /// The value of a key, named without its section, in the `cufile.json` of libcufile's open
-  /// driver: a number, 0 or 1 for a boolean, -1 if it has none.
+  /// Returns the value of a key in the `cufile.json` of libcufile's open driver. The key is given
+  /// without its section. Returns a number, 0 or 1 for a boolean, or -1 if the key has no value.
   public long config(String key) {
     return ask("gantry_stub_config", key);
   }
 
-  /// How often `function` was called since the start or [#clear].
+  /// Returns the number of calls of `function` since the start or the last [#clear].
   public long calls(String function) {
     return ask("gantry_stub_calls", function);
   }
 
-  /// The functions that were called since the start or [#clear].
+  /// Returns the functions that were called since the start or the last [#clear].
   public List<String> called() {
     List<String> names = new ArrayList<>();
     try {
@@ -132,14 +134,15 @@ public final class StubControls {
     }
   }
 
-  /// One of the stub's figures. libcuda: `contexts`, `modules`, `device bytes`, `peak device bytes`, `pinned
-  /// bytes`, `registered bytes`, `streams`, `events`, `pending operations`, `pageable copies`, `to
-  /// device bytes`, `to host bytes`, `peer bytes`, `peer bytes by host` (without peer access),
-  /// `mapped by others` (shared memory that another GPU has), `freed while pending`, `freed while registered`.
-  /// libcufile: `opened`, `handles`, `buffers`, `registered bytes`, `bytes read`, `bytes written`, `unaligned`,
-  /// `wrong base`, `disorder`, `posix` (I/O through the CPU), `streams`, `batches`, `entries` and `most entries` (of
-  /// all batches, under way at once), `late threads` (that had read or written, and had not ended when the driver was
-  /// closed).
+  /// Returns one of the stub's figures. For libcuda: `contexts`, `modules`, `device bytes`, `peak
+  /// device bytes`, `pinned bytes`, `registered bytes`, `streams`, `events`, `pending operations`,
+  /// `pageable copies`, `to device bytes`, `to host bytes`, `peer bytes`, `peer bytes by host`
+  /// (without peer access), `mapped by others` (shared memory that another GPU has), `freed while
+  /// pending`, `freed while registered`. For libcufile: `opened`, `handles`, `buffers`,
+  /// `registered bytes`, `bytes read`, `bytes written`, `unaligned`, `wrong base`, `disorder`,
+  /// `posix` (I/O through the CPU), `streams`, `batches`, `entries` and `most entries` (of all
+  /// batches, in flight at once), `late threads` (threads that had read or written, and had not
+  /// ended when the driver was closed).
   public long count(String what) {
     long count = ask("gantry_stub_count", what);
     if (count < 0) {

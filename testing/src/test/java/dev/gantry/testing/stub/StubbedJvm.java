@@ -8,21 +8,22 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// A JVM of its own in which `libcuda.so.1` and `libcufile.so.0` are the stubs, with this JVM's
-/// class path.
+/// A JVM of its own with this JVM's class path, in which `libcuda.so.1` and `libcufile.so.0` are
+/// the stubs.
 ///
-/// Environment: `GANTRY_STUB_CUDA_DEVICES` (1), `GANTRY_STUB_CUDA_VISIBLE` (which of them the process sees, in which
-/// order, as in `1,0`), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
-/// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and
-/// `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or
-/// write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile says it is), `GANTRY_STUB_CUFILE_DIRECT` (1: it
-/// reaches disks past the CPU).
+/// The stubs read these environment variables: `GANTRY_STUB_CUDA_DEVICES` (the number of devices,
+/// 1 by default), `GANTRY_STUB_CUDA_VISIBLE` (the devices that the process sees, in order, as in
+/// `1,0`), `GANTRY_STUB_CUDA_TOTAL` (the bytes of each device, 1 GiB by default),
+/// `GANTRY_STUB_CUDA_PEERS` (1: devices may access one another's memory), `GANTRY_STUB_CUDA_FAIL`
+/// and `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT`
+/// (the most bytes of a read or write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile
+/// reports), `GANTRY_STUB_CUFILE_DIRECT` (1: libcufile reads and writes disks past the CPU).
 public final class StubbedJvm {
   private static final String LIBRARIES = "LD_LIBRARY_PATH";
 
   private StubbedJvm() {}
 
-  /// Runs `main` to its end; the test is skipped where there is no C compiler.
+  /// Runs `main` to its end; skips the test if there is no C compiler.
   public static ChildJvm.Result run(
       Class<?> main, Map<String, String> environment, String... arguments) {
     Map<String, String> all = new HashMap<>(environment);
@@ -35,15 +36,16 @@ public final class StubbedJvm {
     return ChildJvm.run("256m", all, main, arguments);
   }
 
-  /// The environment in which `libcufile.so.0` is the newest stub.
+  /// Returns the environment in which `libcufile.so.0` is the newest stub.
   public static Map<String, String> newCuFile() {
     return Map.of(LIBRARIES, NativeStubs.newCuFile().getParent() + ":" + NativeStubs.folder());
   }
 
   /// Runs the tests that a GPU host runs.
   ///
-  /// @param packages and tags, as [TaggedTests] takes them
-  /// @throws AssertionError that begins with the tests that failed, unless all ran and none failed
+  /// @param packages the packages and tags, as [TaggedTests] takes them
+  /// @throws AssertionError unless all tests ran and none failed; the message begins with the
+  ///     failed tests
   public static void runTests(Map<String, String> environment, String... packages) {
     String out = run(TaggedTests.class, environment, packages).requirePassed();
     if (!out.contains(TaggedTests.ALL_RAN)) {

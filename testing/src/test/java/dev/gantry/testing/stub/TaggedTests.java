@@ -20,12 +20,13 @@ import org.junit.platform.launcher.core.LauncherFactory;
 import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import org.junit.platform.launcher.listeners.TestExecutionSummary;
 
-/// Runs the tests of a package that have one of some tags: on the stubs in the build, and on a GPU
-/// host from the bundle. Arguments: the package, then the tags; without tags all of its tests. Packages
-/// within it that are not to run follow it, each behind a `-`: `dev.gantry.core,-dev.gantry.core.internal`.
-/// Exit code 0 if any ran and none failed.
+/// Runs the tests of a package that have one of some tags: on the stubs in the build, and from the
+/// bundle on a GPU host. The arguments are the package and then the tags; without tags all of its
+/// tests run. Subpackages to leave out follow the package, each behind a `-`:
+/// `dev.gantry.core,-dev.gantry.core.internal`. The exit code is 0 if at least one test ran and
+/// none failed.
 public final class TaggedTests {
-  /// Ends the totals of a suite in which nothing failed or was skipped.
+  /// The end of the totals line of a suite in which no test failed or was skipped.
   static final String ALL_RAN = "failed 0, skipped 0\n";
 
   private static final String ENDED = "ended: ";
@@ -34,7 +35,7 @@ public final class TaggedTests {
 
   private TaggedTests() {}
 
-  /// Says which class begins and what fails as it happens: a test may end the JVM.
+  /// Prints each class that begins and each failure at once, because a test may end the JVM.
   private static final class Announcement implements TestExecutionListener {
     @Override
     public void executionStarted(TestIdentifier test) {
@@ -54,7 +55,7 @@ public final class TaggedTests {
     }
   }
 
-  /// Returns whether a line of the output says how a test ended: `ended: STATUS NAME`.
+  /// Returns whether a line of the output reports the end of a test: `ended: STATUS NAME`.
   public static boolean isEnd(String line) {
     return line.startsWith(ENDED);
   }
@@ -87,7 +88,7 @@ public final class TaggedTests {
     System.exit(good ? 0 : 1);
   }
 
-  /// One line, whatever the test said: it must find its place in the last lines of a build.
+  /// Formats a failure in one line, so that it fits among the last lines of a build.
   private static String line(TestExecutionSummary.Failure failure) {
     String reason = failure.getException().toString().strip().replaceAll("\\s+", " ");
     return ChildJvm.FAILED
