@@ -14,8 +14,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.regex.Pattern;
 
-/// A server on this machine that gives each connection one answer, the last again and again, and closes it. It is also the proxy
-/// of this JVM, so that redirects to other hosts come here, too.
+/// A server on this machine that gives each connection one answer and closes it; after the last
+/// answer it repeats that answer. The server is also the proxy of this JVM, so that redirects to
+/// other hosts reach it, too.
 public final class AnswerServer {
   private static final int MAX_REQUEST_BYTES = 64 << 10;
   private static final int MAX_ANSWERS = 4;
@@ -25,7 +26,7 @@ public final class AnswerServer {
   private final ServerSocket door;
   private volatile Answers answers = new Answers(List.of(new byte[0]));
 
-  /// Answers in turn.
+  /// The answers in their order, the last of them repeated.
   private static final class Answers {
     private final List<byte[]> all;
     private int given;
@@ -60,8 +61,9 @@ public final class AnswerServer {
     return ONLY;
   }
 
-  /// Returns the server, which gives answers that are right as HTTP. Between two of them is a byte of 0x1e. Each begins with a
-  /// byte that chooses the status, none for which a client asks again; then come lines of headers, an empty one and the body.
+  /// Returns the server, which gives answers that are valid HTTP. A byte of 0x1e separates the
+  /// answers in the input. Each answer begins with a byte that chooses the status, never one that
+  /// makes a client retry; then follow lines of headers, an empty line and the body.
   public static AnswerServer structured(byte[] input) {
     return answering(
         Pattern.compile("\u001e")
@@ -86,7 +88,7 @@ public final class AnswerServer {
     return (all + body).getBytes(StandardCharsets.ISO_8859_1);
   }
 
-  /// Where it listens.
+  /// Returns the server's port.
   public int port() {
     return door.getLocalPort();
   }
@@ -98,7 +100,7 @@ public final class AnswerServer {
           client.getOutputStream().write(answers.next());
         }
       } catch (SocketException _) {
-        // The client has gone.
+        // The client has closed the connection.
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }

@@ -8,8 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The files of a folder as one input: before each, a line of [#MARK] and its name. Bytes before the first mark count for
-/// nothing.
+/// The files of a folder as one input. A line of [#MARK] and the file's name precedes each file.
+/// Bytes before the first mark are ignored.
 final class Bundle {
   private static final byte[] MARK = "\u00ff\u00fefile ".getBytes(StandardCharsets.ISO_8859_1);
   private static final int MAX_FILES = 16;
@@ -27,7 +27,8 @@ final class Bundle {
     return bytes.toByteArray();
   }
 
-  /// The files of an input. Names that lead out of the folder are left out, and what comes after [#MAX_FILES].
+  /// Returns the files of an input, without names that lead out of the folder and without files
+  /// after [#MAX_FILES].
   static SequencedMap<String, byte[]> files(byte[] input) {
     SequencedMap<String, byte[]> files = new LinkedHashMap<>();
     int at = next(input, 0);
@@ -51,12 +52,12 @@ final class Bundle {
     return files;
   }
 
-  /// Whether one of two names is that of the other's folder.
+  /// Returns whether one of the names is a folder of the other.
   private static boolean clash(String one, String other) {
     return one.startsWith(other + "/") || other.startsWith(one + "/");
   }
 
-  /// Where the next mark begins; the input's length if there is none.
+  /// Returns the offset of the next mark; the input's length if there is none.
   private static int next(byte[] input, int from) {
     for (int at = from; at + MARK.length <= input.length; at++) {
       if (Arrays.equals(input, at, at + MARK.length, MARK, 0, MARK.length)) {

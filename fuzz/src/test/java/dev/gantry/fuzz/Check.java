@@ -14,31 +14,32 @@ import java.util.Arrays;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// The rules of a parser for any input: it returns a value, or one of the documented errors in one
-/// line; it takes little memory beyond the input's size; and it holds nothing afterwards. A search
-/// also bounds its time.
+/// The rules for a parser on any input: it returns a value, or throws one of the documented errors
+/// with a message of one line; it takes little memory beyond the input's size; and it holds no
+/// resource afterwards. A search also limits its time.
 final class Check {
-  /// A parser may allocate this much whatever its input, buffers and decoders of images included.
+  /// The bytes that a parser may allocate for any input, buffers and image decoders included.
   private static final long CONSTANT_BYTES = 48L << 20;
 
-  /// The bytes that it may allocate for each byte of its input, in all: compressed bytes grow by
-  /// up to 1,032.
+  /// The bytes that a parser may allocate in total for each byte of its input. Compressed bytes
+  /// grow by a factor of up to 1,032.
   private static final long GROWTH = 3000;
 
-  /// The time of a processor that it may take: a machine may be busy, so that other time says little.
+  /// The CPU time that a parser may take. Wall-clock time would depend on the load of the machine.
   private static final long CPU_NANOS = 5_000_000_000L;
 
-  /// Errors of files that an input names and that are not there.
+  /// The errors for files that an input names and that do not exist.
   private static final Set<String> NO_FILE = Set.of("ENOENT", "EISDIR", "ENOTDIR", "ENAMETOOLONG");
 
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
   private Check() {}
 
-  /// Gives an input to a parser as it is, and again with right checksums if they are wrong.
+  /// Gives an input to a parser unchanged, and, if its checksums are wrong, again with correct
+  /// ones.
   ///
-  /// @return whether the parser took it either time
-  /// @throws AssertionError if it breaks a rule
+  /// @return whether the parser accepted the input at least once
+  /// @throws AssertionError if the parser breaks a rule
   static boolean run(Target target, byte[] input) {
     boolean taken = parse(target, input);
     byte[] mended = target.mended().apply(input.clone());
@@ -57,7 +58,7 @@ final class Check {
         () -> "it took %,d ms for %,d bytes".formatted(nanos / 1_000_000, input.length));
     long bound = CONSTANT_BYTES + GROWTH * input.length;
     if (allocated > bound) {
-      // The first time, classes are loaded.
+      // The first call also loads classes, so only the second call counts.
       before = THREADS.getCurrentThreadAllocatedBytes();
       boolean _ = verdict(target, input.clone());
       long again = THREADS.getCurrentThreadAllocatedBytes() - before;
@@ -107,7 +108,7 @@ final class Check {
         !text.isBlank() && text.lines().count() == 1, () -> "the message is '%s'".formatted(text));
   }
 
-  /// Requires that nothing is held but what is kept for the next load.
+  /// Requires that the process holds only resources that are kept for the next load.
   static void requireNothingHeld() {
     GantrySession.shared().freeIdle();
     LiveResources.Snapshot held = LiveResources.snapshot();

@@ -9,7 +9,7 @@ import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.Manifest;
 import java.nio.file.Path;
 
-/// Checkpoints on disk.
+/// Parsers of checkpoints on disk.
 final class Checkpoints {
   private static final GantrySession SESSION = GantrySession.shared();
 
@@ -19,7 +19,7 @@ final class Checkpoints {
     var _ = Manifest.read(SESSION, Places.file("manifest.json", input));
   }
 
-  /// A folder of checkpoints: listed, opened and verified.
+  /// Lists, opens and verifies the checkpoints of a folder.
   static void folder(byte[] input) {
     Path root = Places.folder("checkpoints", Bundle.files(input));
     CheckpointListing listing = CheckpointStore.list(SESSION, root);

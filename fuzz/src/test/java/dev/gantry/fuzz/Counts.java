@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.fuzz;
 
-/// The counts of a target.
 final class Counts {
   final String target;
   long executions;
 
-  /// How many inputs the parser took.
+  /// The number of inputs that the parser accepted.
   long taken;
 
   long nanos;
@@ -20,7 +19,7 @@ final class Counts {
     return target + " " + executions + " " + taken + " " + nanos + " " + slowestNanos;
   }
 
-  /// Reads what [#line] wrote.
+  /// Reads a line that [#line] wrote.
   static Counts of(String line) {
     String[] words = line.split(" ", -1);
     Counts counts = new Counts(words[0]);

@@ -11,10 +11,10 @@ import java.util.concurrent.Future;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// `.ci/fuzz`: searches all targets, or those that are named, for a given time, in as many JVMs at once as there are
-/// processors.
+/// The command `.ci/fuzz`: searches all targets or some of them for a given time, in as many
+/// concurrent JVMs as the machine has processors.
 public final class FuzzCommand {
-  /// Targets share a JVM if there is less time for each than this.
+  /// If the time for each target is shorter than this, targets share a JVM.
   private static final int LEAST_SECONDS = 300;
 
   private FuzzCommand() {}
@@ -23,7 +23,8 @@ public final class FuzzCommand {
     return targets.stream().map(Target::name).collect(Collectors.joining(","));
   }
 
-  /// @param arguments the folder for what is found; the seconds; and `all`, or targets with commas between them
+  /// @param arguments the folder for findings, the seconds, and `all` or a list of targets with
+  ///     commas between them
   public static void main(String[] arguments) throws Exception {
     List<Target> targets = arguments[2].equals("all") ? Targets.all() : Search.chosen(arguments[2]);
     if (targets.isEmpty() || !arguments[1].matches("[1-9]\\d{0,6}")) {
@@ -34,7 +35,7 @@ public final class FuzzCommand {
     System.exit(run(Path.of(arguments[0]), Integer.parseInt(arguments[1]), targets) ? 0 : 1);
   }
 
-  /// @return whether nothing was found
+  /// @return whether the search found nothing
   private static boolean run(Path folder, int seconds, List<Target> targets) throws Exception {
     int jobs = Integer.getInteger("gantry.fuzz.jobs", Runtime.getRuntime().availableProcessors());
     int groups =

@@ -31,7 +31,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// Small inputs of formats without a corpus of small files, written by the writers of these formats where there are some.
+/// Small inputs of formats that have no corpus of small files. Gantry's writers make them, if a
+/// format has a writer.
 final class Made {
   private static final GantrySession SESSION = GantrySession.shared();
   private static final String GOLDEN = "formats/src/test/resources/dev/gantry/formats/";
@@ -66,7 +67,7 @@ final class Made {
     return Bundle.of(files);
   }
 
-  /// Two data files, with an index and without.
+  /// Returns two data files with an index, two data files without an index, and one data file.
   static List<byte[]> index() {
     String first = "model-00001-of-00002.safetensors";
     String second = "model-00002-of-00002.safetensors";
@@ -83,7 +84,8 @@ final class Made {
     return List.of(Weights.exampleSums(ONE), Weights.exampleSums(OTHER));
   }
 
-  /// A file of records whose index lies beside it, made when the file was as old as all are here.
+  /// Returns a file of records with its index, which was made for the modification time that all
+  /// files have here.
   static List<byte[]> recordIndex() {
     String golden = GOLDEN + "internal/index/golden/";
     List<byte[]> records = SeedFiles.files(golden, "examples.tfrecord").all();
@@ -107,7 +109,7 @@ final class Made {
     return all;
   }
 
-  /// The records of the corpus.
+  /// Returns the records of the corpus.
   static List<byte[]> examples() {
     List<byte[]> all = new ArrayList<>();
     for (byte[] file :
@@ -123,7 +125,7 @@ final class Made {
     return all;
   }
 
-  /// A folder of two shards.
+  /// Returns a folder of two shards.
   static List<byte[]> shards() {
     Path folder = Places.folder("made", Map.of()).resolve("shards");
     List<Field> fields =
@@ -156,7 +158,7 @@ final class Made {
         .toList();
   }
 
-  /// A folder of one checkpoint.
+  /// Returns a folder with one checkpoint.
   static List<byte[]> checkpoints() {
     Path root = Places.folder("made", Map.of());
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
@@ -199,7 +201,8 @@ final class Made {
     return all;
   }
 
-  /// The hub's list of a commit's files, and the file in which Python's library keeps it.
+  /// Returns the hub's list of a commit's files, and the file in which Python's library keeps such
+  /// a list.
   static List<byte[]> trees() {
     return List.of(
         bytes(
@@ -218,7 +221,8 @@ final class Made {
                 + "\"}"));
   }
 
-  /// A status, headers and a body, as [dev.gantry.core.internal.hub.HubAnswers] takes them.
+  /// Returns answers of the hub with a status, headers and a body, in the form of
+  /// [dev.gantry.core.internal.hub.HubAnswers].
   static List<byte[]> hubAnswers() {
     String commit = "\u0000\n\n{\"sha\":\"" + COMMIT + "\"}\u001e";
     String file = "[{\"type\":\"file\",\"path\":\"a.bin\",\"size\":3,\"oid\":\"" + COMMIT + "\"}]";
@@ -237,7 +241,7 @@ final class Made {
         bytes("\u000fLocation: /other\nX-Repo-Commit: " + COMMIT + "\n\n"));
   }
 
-  /// Answers of S3, in the same form.
+  /// Returns answers of S3 in the same form.
   static List<byte[]> s3Answers() {
     String object =
         "<Contents><Key>folder/a</Key><Size>3</Size><ETag>&quot;e&quot;</ETag></Contents>";

@@ -11,7 +11,7 @@ import java.util.function.BiFunction;
 import java.util.zip.CRC32;
 import java.util.zip.CRC32C;
 
-/// Makes the checksums of inputs right. Inputs that cannot be parsed stay as they are.
+/// Corrects the checksums of inputs. Inputs that cannot be parsed are not changed.
 final class Mended {
   private static final int TAR_BLOCK = 512;
   private static final int TAR_SUM = 148;
@@ -19,7 +19,7 @@ final class Mended {
 
   private Mended() {}
 
-  /// The checksum of each chunk of a PNG.
+  /// Corrects the checksum of each chunk of a PNG.
   static byte[] png(byte[] png) {
     ByteBuffer buffer = ByteBuffer.wrap(png);
     int at = 8;
@@ -36,7 +36,7 @@ final class Mended {
     return png;
   }
 
-  /// The checksum of each header of an archive, as far as the sizes of members lead.
+  /// Corrects the checksum of each header of an archive, as far as the sizes of members lead.
   static byte[] tar(byte[] tar) {
     int at = 0;
     while (at + TAR_BLOCK <= tar.length) {
@@ -55,7 +55,7 @@ final class Mended {
     return tar;
   }
 
-  /// The checksum of a manifest, which counts as zeros in itself.
+  /// Corrects the checksum of a manifest, which is computed with zeros in place of the checksum.
   static byte[] manifest(byte[] json) {
     String text = new String(json, StandardCharsets.ISO_8859_1);
     int name = text.indexOf("\"crc32c\"");
@@ -67,12 +67,12 @@ final class Mended {
     return json;
   }
 
-  /// The manifests of checkpoints.
+  /// Corrects the manifests of checkpoints.
   static byte[] checkpoints(byte[] bundle) {
     return files(bundle, ".*manifest\\.json", (_, json) -> manifest(json));
   }
 
-  /// The checksum in the last line of a file of checksums.
+  /// Corrects the checksum in the last line of a file of checksums.
   static byte[] sums(byte[] bundle) {
     return files(
         bundle,
@@ -86,7 +86,7 @@ final class Mended {
         });
   }
 
-  /// The checksums in indexes of samples.
+  /// Corrects the checksums in the indexes of samples.
   static byte[] indexes(byte[] bundle) {
     return files(
         bundle,

@@ -7,11 +7,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
-/// Folders of the hub.
+/// Parsers of model folders of the hub.
 final class Models {
   private Models() {}
 
-  /// The configuration of a model; its block is designed, and not filled.
+  /// Reads the configuration of a model, and designs its block without loading weights.
   static void configuration(byte[] input) {
     HubModel model = HubModel.of(Places.folder("model", Bundle.files(input)));
     var _ = model.names();
@@ -20,7 +20,7 @@ final class Models {
     var _ = model.endTokens();
   }
 
-  /// A chat's template.
+  /// Reads the template of a chat.
   static void chat(byte[] input) {
     Path folder = Places.folder("chat", Bundle.files(input));
     String _ =

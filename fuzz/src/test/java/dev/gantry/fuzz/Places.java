@@ -15,11 +15,12 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/// Where inputs lie as files: in memory, if the machine has such a file system.
+/// The files and folders of inputs, in memory if the machine has `/dev/shm`.
 public final class Places {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  /// When the files of folders were made: the indexes of the formats' tests are of a file of this time.
+  /// The modification time of all files in folders, which is recorded in the indexes of the
+  /// formats' tests.
   private static final FileTime MADE = FileTime.from(Instant.ofEpochSecond(981_173_106, 7));
 
   private static final Path ROOT = make();
@@ -36,7 +37,7 @@ public final class Places {
     return root;
   }
 
-  /// Makes a folder for one JVM.
+  /// Makes a folder for the inputs of one JVM.
   static Path create() {
     try {
       return Files.isWritable(SHARED_MEMORY)
@@ -58,12 +59,11 @@ public final class Places {
     }
   }
 
-  /// A path here.
+  /// Returns a path in this JVM's folder.
   public static Path path(String name) {
     return ROOT.resolve(name);
   }
 
-  /// Writes a file.
   static Path file(String name, byte[] bytes) {
     try {
       Path file = ROOT.resolve(name);
@@ -85,7 +85,7 @@ public final class Places {
     }
   }
 
-  /// Makes a folder have these files and no others.
+  /// Makes a folder with exactly these files.
   static Path folder(String name, Map<String, byte[]> files) {
     try {
       Path folder = Files.createDirectories(ROOT.resolve(name));

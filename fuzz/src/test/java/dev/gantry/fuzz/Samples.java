@@ -39,18 +39,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.CRC32C;
 
-/// Files of samples: read as a training reads them.
+/// Parsers of files of samples, which are read as a training reads them.
 final class Samples {
   private static final GantrySession SESSION = GantrySession.shared();
   private static final int HEADER_BYTES = 12;
   private static final int FOOTER_BYTES = 4;
 
-  /// Larger batches are not read.
+  /// The largest batches that are read.
   private static final long MOST_BYTES = 16 << 20;
 
   private Samples() {}
 
-  /// A file of TFRecord. Where it is not compressed, as many records must be read as another reader finds.
+  /// Reads a TFRecord file. As an uncompressed file it must have as many records as another reader
+  /// finds.
   static void records(byte[] input) {
     Location file = Location.of(Places.file("r.tfrecord", input));
     TfRecordOptions plain = TfRecordOptions.defaults().withCompression(Compression.NONE);
@@ -77,10 +78,10 @@ final class Samples {
     examples(file);
   }
 
-  /// The findings of another reader.
+  /// The result of the other reader.
   ///
-  /// @param records how many are right, from the first on
-  /// @param isAll whether nothing follows them
+  /// @param records how many records are valid, from the first on
+  /// @param isAll whether the file ends behind them
   private record Whole(long records, boolean isAll) {}
 
   private static Whole wholeRecords(byte[] bytes) {
@@ -111,7 +112,7 @@ final class Samples {
     return Integer.rotateRight((int) crc.getValue(), 15) + 0xa282ead8;
   }
 
-  /// Makes the checksums of records right as far as their lengths lead.
+  /// Corrects the checksums of the records, as far as their lengths lead.
   static byte[] mendedRecords(byte[] bytes) {
     ByteBuffer file = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
     int at = 0;
@@ -150,7 +151,7 @@ final class Samples {
     }
   }
 
-  /// A file of TFRecord with its index.
+  /// Reads a TFRecord file with its index.
   static void recordIndex(byte[] input) {
     Path file = Places.folder("index", Bundle.files(input)).resolve("r.tfrecord");
     switch (TfRecordIndex.open(Location.of(file), SESSION)) {
@@ -160,12 +161,12 @@ final class Samples {
         }
       }
       case TfRecordIndex.Found.Unusable _ -> {
-        // It says why.
+        // The index has a reason for being unusable.
       }
     }
   }
 
-  /// An archive of WebDataset, which may be compressed.
+  /// Reads a WebDataset archive, which may be compressed.
   static void archive(byte[] input) throws IOException {
     Location file = Location.of(Places.file("a.tar", input));
     try (SampleReader reader = SampleReader.open(SESSION, file)) {
@@ -203,18 +204,18 @@ final class Samples {
     }
   }
 
-  /// An archive with its index.
+  /// Reads an archive with its index.
   static void archiveIndex(byte[] input) {
     Path file = Places.folder("archive", Bundle.files(input)).resolve("a.tar");
     switch (StoredIndex.open(SESSION, Location.of(file))) {
       case StoredIndex.Found.Usable(TarIndex index) -> index.close();
       case StoredIndex.Found.Unusable _ -> {
-        // It says why.
+        // The index has a reason for being unusable.
       }
     }
   }
 
-  /// A folder of raw shards.
+  /// Reads a folder of raw shards.
   static void shards(byte[] input) {
     Path folder = Places.folder("shards", Bundle.files(input));
     ShardSet set = ShardSet.open(SESSION, Location.of(folder));
@@ -226,7 +227,7 @@ final class Samples {
     }
   }
 
-  /// Asks for the first samples of each file, as a planner and a writer do.
+  /// Requests the first samples of each file, as a planner and a writer do.
   private static void read(SampleCatalogue catalogue) {
     for (int file = 0; file < catalogue.fileSamples().size(); file++) {
       int count = (int) Math.min(8, catalogue.fileSamples().get(file));
@@ -250,7 +251,7 @@ final class Samples {
     }
   }
 
-  /// A JPEG or a PNG.
+  /// Reads a JPEG or a PNG.
   static void image(byte[] input) throws IOException {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment encoded = arena.allocate(Math.max(1, input.length)).asSlice(0, input.length);

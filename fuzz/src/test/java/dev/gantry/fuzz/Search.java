@@ -11,10 +11,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 
-/// The entry that Jazzer calls in a JVM of its own: an input's first byte chooses among the
+/// The entry that Jazzer calls in a JVM of its own. The first byte of an input chooses among the
 /// targets of this JVM.
 public final class Search {
-  /// A target that takes longer than the others is passed over when it has had this many times its share.
+  /// A target that has used this many times its share of the time is skipped.
   private static final int SHARES = 2;
 
   private static final long START_NANOS = 1_000_000_000;
@@ -32,13 +32,13 @@ public final class Search {
 
   private Search() {}
 
-  /// The targets of these names, in the order of the table.
+  /// Returns the targets with these names, in the order of the table.
   static List<Target> chosen(String names) {
     Set<String> wanted = Set.of(names.split(","));
     return Targets.all().stream().filter(target -> wanted.contains(target.name())).toList();
   }
 
-  /// Nothing, or what the JVM counted whose search this one goes on with.
+  /// Returns empty counts, or the counts of the JVM whose search this JVM continues.
   private static Counts[] counts() {
     try {
       return Files.exists(COUNTS)
@@ -49,12 +49,12 @@ public final class Search {
     }
   }
 
-  /// Jazzer tells of connections that an input leads to; those to this machine are the targets' own.
+  /// Allows connections to this machine, which the targets make themselves; Jazzer reports all
+  /// other connections that an input causes.
   public static void fuzzerInitialize() {
     var _ = BugDetectors.allowNetworkConnections((host, _) -> LOCAL.contains(host));
   }
 
-  /// Tries one input.
   public static void fuzzerTestOneInput(byte[] data) throws IOException {
     if (data.length == 0) {
       return;
@@ -84,7 +84,7 @@ public final class Search {
     }
   }
 
-  /// Jazzer ends the JVM without a word, so what was counted is written while it runs.
+  /// Writes the counts during the search, because Jazzer ends the JVM without a shutdown hook.
   private static void write() throws IOException {
     Path next = Path.of(COUNTS + ".new");
     Files.write(next, Arrays.stream(counts).map(Counts::line).toList());

@@ -14,19 +14,20 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// A JVM in which Jazzer searches some targets for some seconds. The inputs that it has found stay
+/// A JVM in which Jazzer searches some targets for some seconds. Inputs that reach new code stay
 /// in `corpus/TARGET` of the folder, and the next search begins with them; inputs that break a
-/// rule come to `findings/TARGET`.
+/// rule are written to `findings/TARGET`.
 ///
-/// @param folder where all of this lies
+/// @param folder the folder of the corpora and findings
 record SearchProcess(Path folder, List<Target> targets, int seconds)
     implements Callable<List<SearchProcess.Outcome>> {
   private static final int MOST_FINDINGS = 20;
 
-  /// A JVM ends with an input that takes too long or too much memory, and another goes on.
+  /// The most JVMs that one search starts. A JVM ends with an input that takes too much time or
+  /// memory, and the next JVM continues.
   private static final int MOST_STARTS = 20;
 
-  /// Time in which no other JVM is begun.
+  /// The time before the end of the search in which no further JVM is started.
   private static final int LAST_SECONDS = 10;
 
   private static final int TIMEOUT_SECONDS = 120;
@@ -34,7 +35,7 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
   /// The result of the search for a target.
   ///
   /// @param corpus how many inputs reach different branches
-  /// @param findings files that break a rule
+  /// @param findings the files of inputs that break a rule
   record Outcome(Counts counts, int corpus, List<Path> findings) {}
 
   @Override
@@ -43,7 +44,7 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
     Path place = Files.createTempDirectory(own, targets.getFirst().name() + "-");
     Path corpus = Files.createDirectory(place.resolve("corpus"));
     Path artifacts = Files.createDirectory(place.resolve("artifacts"));
-    // Searches begin side by side, and seeds are made in one folder.
+    // Searches start concurrently, but they make their seeds in one folder.
     synchronized (SearchProcess.class) {
       for (int i = 0; i < targets.size(); i++) {
         for (byte[] seed : targets.get(i).seeds().all()) {
@@ -64,7 +65,7 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
         left = TimeUnit.NANOSECONDS.toSeconds(end - System.nanoTime()) - LAST_SECONDS;
       }
     } finally {
-      // Jazzer's JVM ends without running what deletes them.
+      // Jazzer ends the JVM without the shutdown hook that would delete the inputs.
       Places.delete(inputs);
     }
     return outcomes(place, corpus, artifacts, log);
@@ -164,7 +165,7 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
     }
   }
 
-  /// Keeps an input without its first byte, under its hash.
+  /// Writes an input without its first byte to a file named by its hash.
   private static Path put(Path folder, byte[] input) throws IOException {
     byte[] own = Arrays.copyOfRange(input, 1, input.length);
     return Files.write(folder.resolve(hash(own)), own);

@@ -12,21 +12,21 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// The corpora of the modules' tests, as inputs to begin with.
+/// The corpora of the modules' tests, as the first inputs of a search.
 final class SeedFiles {
-  /// Longer files are left out: a search tries short inputs more often.
+  /// The largest file that is used, because a search tries short inputs more often.
   static final int MAX_BYTES = 32_000;
 
   private static final Path PROJECT = Path.of(System.getProperty("gantry.project", ".."));
 
   private SeedFiles() {}
 
-  /// The files of a folder of the project, and of its folders, whose names match.
+  /// Returns the files of a project folder and its subfolders whose names match.
   static Target.Seeds files(String folder, String names) {
     return () -> listed(PROJECT.resolve(folder), names).stream().map(SeedFiles::read).toList();
   }
 
-  /// Each folder within a folder as one input; no file whose name matches `without`.
+  /// Returns each subfolder of a folder as one input, without files whose names match `without`.
   static Target.Seeds folders(String folder, String without) {
     return () -> {
       List<byte[]> all = new ArrayList<>();
@@ -44,7 +44,6 @@ final class SeedFiles {
     };
   }
 
-  /// Inputs that are texts.
   static Target.Seeds texts(String... texts) {
     return () -> Stream.of(texts).map(text -> text.getBytes(StandardCharsets.UTF_8)).toList();
   }

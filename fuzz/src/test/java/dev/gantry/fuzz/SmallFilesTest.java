@@ -11,8 +11,9 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Each target over the shortest of its seeds. `-Dgantry.fuzz.inputs=1000000` tries every truncation and every flipped bit
-/// also of those that are longer than some hundred bytes.
+/// Runs each target on its seeds and on changes of its shortest seed.
+/// `-Dgantry.fuzz.inputs=1000000` tries every truncation and every flipped bit even of seeds that
+/// are longer than some hundred bytes.
 class SmallFilesTest {
   private static final int INPUTS = Integer.getInteger("gantry.fuzz.inputs", 300);
 

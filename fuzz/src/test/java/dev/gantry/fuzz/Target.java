@@ -9,33 +9,34 @@ import java.util.function.UnaryOperator;
 
 /// A parser under test.
 ///
-/// @param name in kebab case, as `.ci/fuzz` takes it
-/// @param seeds inputs that the search begins with
+/// @param name the target's name in kebab case, as `.ci/fuzz` takes it
+/// @param seeds the inputs with which the search begins
 /// @param parser reads an input, or refuses it
-/// @param refusals exceptions by which it may refuse one, besides those that any parser may throw
-/// @param mended makes the checksums of an input right, so that what lies behind them is reached; the same input if there
-///     are none
+/// @param refusals the exceptions by which the parser may refuse an input, besides those that
+///     every parser may throw
+/// @param mended corrects the checksums of an input, so that the search reaches the code behind
+///     them; returns the same input if there are no checksums
 record Target(
     String name,
     Seeds seeds,
     Parser parser,
     Set<Class<? extends Exception>> refusals,
     UnaryOperator<byte[]> mended) {
-  /// Where inputs lie that a search has found, so that what was mended stays so.
+  /// The folder of inputs that broke a rule in an earlier search; they are tried again, so that
+  /// mended errors stay mended.
   private static final String FINDINGS = "fuzz/src/test/resources/findings/";
 
-  /// Reads an input.
   @FunctionalInterface
   interface Parser {
     void parse(byte[] input) throws Exception;
   }
 
-  /// Returns the inputs that a target begins with.
+  /// Returns the inputs with which the search of a target begins.
   @FunctionalInterface
   interface Seeds {
     List<byte[]> all();
 
-    /// Those of two origins.
+    /// Returns the seeds of both.
     default Seeds and(Seeds others) {
       return () -> {
         List<byte[]> both = new ArrayList<>(all());

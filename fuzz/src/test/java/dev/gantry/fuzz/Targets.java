@@ -16,7 +16,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 
-/// All parsers that are searched, one a line.
+/// All targets of the search, one a line.
 final class Targets {
   private static final String CORPUS = "formats/src/test/resources/corpus/";
   private static final String MODELS = "models/src/test/resources/";

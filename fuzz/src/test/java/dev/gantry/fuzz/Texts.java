@@ -13,11 +13,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Settings, names and tables.
+/// Parsers of settings, names and tables.
 final class Texts {
   private Texts() {}
 
-  /// A location, which is written as it was read.
+  /// Reads a location, which must be written as it was read.
   static void location(byte[] input) {
     Location location = Location.of(text(input));
     String _ = location.fileName();
@@ -27,7 +27,7 @@ final class Texts {
     }
   }
 
-  /// Settings of libcufile: a key, a space and a value in each line. Commas make lists.
+  /// Reads settings of libcufile. Each line has a key, a space and a value; commas make lists.
   static void cuFile(byte[] input) {
     Map<String, Object> settings = new LinkedHashMap<>();
     text(input)
@@ -52,7 +52,7 @@ final class Texts {
     return value.equals("true") || value.equals("false") ? Boolean.valueOf(value) : value;
   }
 
-  /// A table of Parquet, as shards.
+  /// Reads a table of Parquet as shards.
   static void parquet(byte[] input) throws Exception {
     Path file = Places.file("t.parquet", input);
     Path output = Places.folder("converted", Map.of());

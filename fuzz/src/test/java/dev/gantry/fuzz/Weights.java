@@ -27,20 +27,21 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Weights: opened, planned and loaded.
+/// Parsers of weights, which are opened, planned and loaded.
 final class Weights {
-  /// Tensors that a file makes larger are described, and not loaded.
+  /// The largest tensors that are loaded; larger ones are only described.
   private static final long MOST_BYTES = 16 << 20;
 
   private static final GantrySession SESSION = GantrySession.shared();
   private static final TransferOptions ONE_THREAD = TransferOptions.defaults().withThreads(1);
 
-  /// One input of this many is loaded by the session's threads; the values of the others are read by the caller's.
+  /// One input in this many is loaded by the session's threads; the caller's thread reads the
+  /// values of the others.
   private static final int LOADS = 16;
 
   private Weights() {}
 
-  /// A file of this name. The tensors that it describes must lie within it.
+  /// Returns a parser of a file with this name. The described tensors must lie within the file.
   static Target.Parser file(String name) {
     return input -> {
       WeightsCatalogue weights = opened(Places.file(name, input), input.length);
@@ -49,8 +50,9 @@ final class Weights {
     };
   }
 
-  /// A file of safetensors. Its tensors must fill it from the header's end to the file's, as another reading of its length
-  /// shows, each with as many bytes as its shape and type take.
+  /// Reads a safetensors file. Its tensors must fill the file from the end of the header to the
+  /// end of the file, by the header's length as this method reads it, and each tensor must have as
+  /// many bytes as its shape and dtype need.
   static void safetensors(byte[] input) {
     WeightsCatalogue weights = opened(Places.file("w.safetensors", input), input.length);
     long at = Long.BYTES + ByteBuffer.wrap(input).order(ByteOrder.LITTLE_ENDIAN).getLong();
@@ -87,12 +89,12 @@ final class Weights {
     }
   }
 
-  /// A [Bundle] of files.
+  /// Reads a folder of weights from a [Bundle].
   static void folder(byte[] input) {
     load(open(Places.folder("weights", Bundle.files(input))), input);
   }
 
-  /// A file of GGUF, and what it says of its model.
+  /// Reads a GGUF file, and its description of a model.
   static void gguf(byte[] input) {
     WeightsCatalogue weights = opened(Places.file("w.gguf", input), input.length);
     WeightsCatalogue named = GgufHubNames.of(weights);
@@ -104,18 +106,18 @@ final class Weights {
       var _ = GgufHubConfig.of(weights);
       var _ = GgufHubConfig.stretches(SESSION, weights);
     } catch (MalformedFileException _) {
-      // It may be no model of the hub.
+      // The file need not describe a model of the hub.
     }
   }
 
-  /// A folder of a quantised model: its values are computed.
+  /// Reads the folder of a quantised model, and computes its values.
   static void quantised(byte[] input) {
     SequencedMap<String, StoredTensor> tensors =
         QuantisedWeights.tensors(SESSION, open(Places.folder("quantised", Bundle.files(input))));
     load(tensors.values(), input);
   }
 
-  /// A file of safetensors with its checksums.
+  /// Reads a safetensors file with its file of checksums.
   static void sums(byte[] input) {
     Path folder = Places.folder("sums", Bundle.files(input));
     var _ = SafetensorsSums.of(SESSION, open(folder.resolve("w.safetensors")));
@@ -132,7 +134,6 @@ final class Weights {
     return WeightsFormats.open(SESSION, Location.of(path));
   }
 
-  /// Loads a catalogue's tensors.
   static void load(WeightsCatalogue weights, byte[] input) {
     load(weights.tensors().values(), input);
   }

@@ -9,13 +9,13 @@ import dev.gantry.fuzz.AnswerServer;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 
-/// Answers of a server of S3.
+/// A parser of an S3 server's answers.
 public final class S3Answers {
   private static final Location FOLDER = Location.of("s3://bucket/folder");
 
   private S3Answers() {}
 
-  /// The store, which is opened once: its client has threads.
+  /// Holds the store, which is opened once, because its client has threads.
   private static final class Only {
     static final S3Store STORE = open();
 
@@ -29,7 +29,8 @@ public final class S3Answers {
     }
   }
 
-  /// Answers as [AnswerServer#structured] takes them, to a list of names, of objects, or to a request for an object.
+  /// Requests a list of objects or an object from a server whose answers have the form of
+  /// [AnswerServer#structured].
   public static void answers(byte[] input) {
     S3Store store = Only.STORE;
     AnswerServer _ = AnswerServer.structured(input);

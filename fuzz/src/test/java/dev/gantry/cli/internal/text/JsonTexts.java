@@ -3,14 +3,14 @@ package dev.gantry.cli.internal.text;
 
 import java.nio.file.Path;
 
-/// Files of JSON lines.
+/// A parser of files of JSON lines.
 public final class JsonTexts {
   private JsonTexts() {}
 
   public static void read(Path file) throws Exception {
     try (JsonLines lines = new JsonLines(file, "text")) {
       while (lines.next() != null) {
-        // Each text is read.
+        // The loop only reads each text.
       }
     }
   }

@@ -11,14 +11,14 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.OptionalInt;
 
-/// The two files of an entry of the cache of remote files.
+/// A parser of the two files of an entry in the cache of remote files.
 public final class CacheFiles {
   private static final String BLOCKS = "k.blocks";
   private static final String DATA = "k.data";
 
   private CacheFiles() {}
 
-  /// An entry of a file whose size the data file has.
+  /// Reads an entry; the size of the data file counts as the size of the cached file.
   public static void entry(Path folder) throws Exception {
     Path data = folder.resolve(DATA);
     long size = Files.exists(data) ? Files.size(data) : 0;
@@ -39,7 +39,7 @@ public final class CacheFiles {
     }
   }
 
-  /// A whole entry, made by the cache.
+  /// Returns a complete entry, which the cache has made.
   public static Map<String, byte[]> example(Path folder) {
     FileCalls calls = Libc.INSTANCE;
     Path blocks = folder.resolve(BLOCKS);

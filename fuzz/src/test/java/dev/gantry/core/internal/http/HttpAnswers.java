@@ -13,7 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 
-/// Answers of servers of HTTP.
+/// Parsers of HTTP servers' answers.
 public final class HttpAnswers {
   private static final int RANGE_BYTES = 64;
   private static final HttpStore STORE =
@@ -33,7 +33,7 @@ public final class HttpAnswers {
     FileVersion.of(head, false).check(head, 0, 1);
   }
 
-  /// A file that a server sends.
+  /// Opens and reads a file of a server that gives this answer.
   public static void file(byte[] input) {
     int port = AnswerServer.answering(List.of(input)).port();
     Location.Remote file = (Location.Remote) Location.of("http://127.0.0.1:" + port + "/file");

@@ -11,13 +11,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Answers of the hub, and files of its cache.
+/// Parsers of the hub's answers, and of files of its cache.
 public final class HubAnswers {
   private static final HubName NAME = HubName.of(Location.of("hf://owner/name/file"));
 
   private HubAnswers() {}
 
-  /// A list of a commit's files: one page of the hub's, or the file that Python's library keeps.
+  /// Reads a list of a commit's files: a page of the hub's list, or the file in which Python's
+  /// library keeps it.
   public static void tree(byte[] input) throws IOException {
     String text = new String(input, StandardCharsets.UTF_8);
     if (text.stripLeading().startsWith("[")) {
@@ -33,7 +34,7 @@ public final class HubAnswers {
     }
   }
 
-  /// A name of a file of the hub.
+  /// Reads the name of a file of the hub.
   public static void name(byte[] input) {
     HubName name = HubName.of(Location.of("hf://" + new String(input, StandardCharsets.UTF_8)));
     if (!name.path().isEmpty() && !HubName.isSafe(name.path())) {
@@ -41,9 +42,10 @@ public final class HubAnswers {
     }
   }
 
-  /// Answers of the hub, as [AnswerServer#structured] takes them.
+  /// Requests a list or a file from a hub whose answers have the form of
+  /// [AnswerServer#structured].
   ///
-  /// @param folder the cache
+  /// @param folder the folder of the cache
   public static void answers(byte[] input, Path folder) {
     int port = AnswerServer.structured(input).port();
     Map<String, String> environment =

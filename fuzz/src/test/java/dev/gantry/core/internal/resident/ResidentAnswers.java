@@ -14,14 +14,14 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
-/// Answers of a server of resident weights.
+/// Parsers of the answers of a server of resident weights.
 public final class ResidentAnswers {
   private static final Duration LONGEST = Duration.ofSeconds(20);
   private static volatile byte[] answer = {};
 
   private ResidentAnswers() {}
 
-  /// A server, which answers each client with the last input and leaves it.
+  /// A server that answers each client with the last input and closes the connection.
   private static final class Server {
     static final Path SOCKET = Places.path("weights.sock");
 
@@ -45,13 +45,14 @@ public final class ResidentAnswers {
             int _ = client.write(left);
           }
         } catch (IOException _) {
-          // The client has gone.
+          // The client has closed the connection.
         }
       }
     }
   }
 
-  /// An answer of a server to a client, which must refuse it: no descriptors come with it.
+  /// Reads a server's answer. No descriptors come with it, so the client must refuse every answer
+  /// that describes weights.
   public static void answer(byte[] input) {
     answer = input;
     try (ResidentWeights held =
@@ -62,7 +63,7 @@ public final class ResidentAnswers {
     }
   }
 
-  /// A catalogue, which is written as it was read.
+  /// Reads a catalogue, which must be written as it was read.
   public static void catalogue(byte[] input) throws IOException {
     ResidentCatalogue catalogue = ResidentCatalogue.parse(input);
     if (!ResidentCatalogue.parse(catalogue.toBytes()).equals(catalogue)) {
@@ -70,7 +71,7 @@ public final class ResidentAnswers {
     }
   }
 
-  /// A catalogue of two files.
+  /// Returns a catalogue of two files.
   public static byte[] exampleCatalogue() {
     return new ResidentCatalogue(
             3,
@@ -82,7 +83,7 @@ public final class ResidentAnswers {
         .toBytes();
   }
 
-  /// A whole answer of a server that has no files.
+  /// Returns a complete answer of a server that has no files.
   public static byte[] exampleAnswer() {
     byte[] catalogue = new ResidentCatalogue(1, "", "", List.of()).toBytes();
     return ByteBuffer.allocate(20 + catalogue.length)

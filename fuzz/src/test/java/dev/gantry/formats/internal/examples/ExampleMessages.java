@@ -7,13 +7,13 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.lang.foreign.MemorySegment;
 
-/// Messages in TFRecord files, beside the parser that protoc generates.
+/// Compares the reading of messages in TFRecord files with the parser that protoc generates.
 public final class ExampleMessages {
   private static final Location FILE = Location.of("file");
 
   private ExampleMessages() {}
 
-  /// Reads all of a message; both parsers must take it, or refuse it.
+  /// Reads a whole message. Both parsers must accept it, or both must refuse it.
   public static void whole(byte[] input) {
     boolean taken = true;
     MalformedFileException refusal = null;
@@ -30,7 +30,7 @@ public final class ExampleMessages {
     } catch (InvalidProtocolBufferException _) {
       expected = false;
     }
-    // Java's parser passes over some numbers that are longer; C++'s refuses them.
+    // The parser for Java accepts some longer numbers, which the parser for C++ refuses.
     boolean isLong = refusal != null && refusal.detail().contains("more than 10 bytes");
     if (taken != expected && !isLong) {
       throw new AssertionError("protobuf says " + expected + ", not " + taken + ": " + refusal);

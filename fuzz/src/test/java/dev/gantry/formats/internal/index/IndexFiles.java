@@ -13,13 +13,13 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/// Indexes of samples, whose notes have checksums of the tensors and of themselves.
+/// Indexes of samples, which record checksums of their tensors and of themselves.
 public final class IndexFiles {
   private static final String SUM = "crc32c";
 
   private IndexFiles() {}
 
-  /// Makes the checksums of an index right, if it is a safetensors file.
+  /// Corrects the checksums of an index, if the index is a safetensors file.
   public static byte[] mended(byte[] index, Path file) {
     SafetensorsHeader header;
     try {
