@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// NDArrays are given to the writers of weights and of shards.
+/// NDArrays as the sources of weights and shards that are written.
 @ExtendWith(NoLeaks.class)
 class ArraySourcesTest {
   @TempDir private Path folder;
@@ -56,7 +56,7 @@ class ArraySourcesTest {
     arrays.add(transposed);
     Path second = folder.resolve("second.safetensors");
     try (ArraySources sources = ArraySources.of(arrays)) {
-      // Their memory stays.
+      // The sources keep the arrays' memory.
       arrays.forEach(NDArray::close);
       var _ =
           NewSafetensors.file(second, sources.tensors(), Map.of("by", "a test"))

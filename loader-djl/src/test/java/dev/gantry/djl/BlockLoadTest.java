@@ -48,7 +48,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A block that was never initialised predicts right after the load, whatever it is made of.
+/// A block of any layers that was never initialised predicts right after the load.
 @ExtendWith(NoLeaks.class)
 class BlockLoadTest {
   private static final LoadOptions DEFAULTS = LoadOptions.defaults();
@@ -68,7 +68,7 @@ class BlockLoadTest {
     manager.close();
   }
 
-  /// @param inputs of one prediction
+  /// @param inputs makes the inputs of one prediction
   private record Architecture(
       String name, Supplier<Block> block, Function<NDManager, NDList> inputs) {
     @Override
@@ -100,7 +100,7 @@ class BlockLoadTest {
       Block saved = architecture.block().get();
       saved.setInitializer(new NormalInitializer(0.3f), _ -> true);
       saved.initialize(manager, DataType.FLOAT32, question.getShapes());
-      // A variance.
+      // The variance must not be negative.
       saved.getParameters().values().stream()
           .filter(parameter -> parameter.getType() == Parameter.Type.RUNNING_VAR)
           .forEach(parameter -> parameter.getArray().muli(parameter.getArray()));
@@ -337,14 +337,14 @@ class BlockLoadTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContainingAll("'two'", "'02Linear_weight'", "'01Linear_weight'", "'one'");
     assertUntouched(block);
-    // Named under one of its paths, or under both.
+    // The table may name the parameter under only one of its paths.
     LoadReport once =
         load(file, block, ParameterNames.of(Map.of("02Linear_weight", "two")), PARTIAL, INPUT);
     assertThat(once.loaded()).isEqualTo(Map.of("02Linear_weight", "two"));
     assertThat(once.missing()).isEmpty();
   }
 
-  /// Linear, then LayerNorm, which fails without an initialisation.
+  /// Returns a Linear and a LayerNorm, which fails if it is not initialised.
   private static Block normed() {
     return new SequentialBlock()
         .add(Linear.builder().setUnits(3).build())
@@ -366,7 +366,7 @@ class BlockLoadTest {
         .add(BatchNorm.builder().build());
   }
 
-  /// As a residual network has them.
+  /// Returns convolutions with a residual connection.
   private static Block convolutions() {
     Block residual =
         new ParallelBlock(outputs -> new NDList(outputs.get(0).head().add(outputs.get(1).head())))
@@ -458,7 +458,7 @@ class BlockLoadTest {
     }
   }
 
-  /// Kernels of a GPU may add in another order each time.
+  /// The kernels of a GPU may add in another order each time.
   private static void assertClose(List<float[]> actual, List<float[]> expected) {
     assertThat(actual).hasSameSizeAs(expected);
     for (int i = 0; i < expected.size(); i++) {

@@ -37,8 +37,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// A callback of the program throws: the program gets just that exception, nothing stays, and the
-/// next operation of the same session is right.
+/// A callback of the program throws: the program gets exactly that exception, no resource is left,
+/// and the next operation of the same session succeeds.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class CallbacksThatThrowTest {
@@ -105,7 +105,7 @@ class CallbacksThatThrowTest {
     @SuppressWarnings("ImmutableEnumChecker") // Its lambdas hold nothing.
     private final Operation operation;
 
-    /// @param operation is given what the callback does
+    /// @param operation receives the callback's action
     Callback(Operation operation) {
       this.operation = operation;
     }

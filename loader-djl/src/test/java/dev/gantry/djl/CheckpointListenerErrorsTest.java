@@ -37,8 +37,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A save's failure is thrown into the training, and a step in which the training fails is not
-/// saved.
+/// The failure of a save is thrown into the training, and a step in which the training fails is
+/// not saved.
 @ExtendWith(NoLeaks.class)
 class CheckpointListenerErrorsTest {
   private static final Fails FULL = new Fails(Errno.ENOSPC);
@@ -64,7 +64,7 @@ class CheckpointListenerErrorsTest {
           .hasMessageContaining("ENOSPC")
           .hasMessageContaining("gantry-step-3");
       assertThat(saver.list()).isEmpty();
-      // Not made again when the trainer closes.
+      // Closing the trainer does not repeat the save.
       int writes = calls.count(Function.PWRITE);
       training.trainer.close();
       assertThat(calls.count(Function.PWRITE)).isEqualTo(writes);
@@ -124,7 +124,7 @@ class CheckpointListenerErrorsTest {
     }
   }
 
-  /// Another listener fails between the batch and its step.
+  /// Another listener fails after the batch and before its step.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aStepThatWasNotMadeIsNotSaved(boolean before) {
@@ -169,7 +169,7 @@ class CheckpointListenerErrorsTest {
           }
         }
         afterStep = PlainState.of(trainer);
-        // It has come as far as its forward pass.
+        // The next batch has come as far as its forward pass.
         training.backward(5);
       }
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L);
@@ -222,7 +222,7 @@ class CheckpointListenerErrorsTest {
         .build();
   }
 
-  /// An optimizer that fails in the middle of its third step's updates.
+  /// An optimizer that fails during the updates of its third step.
   private static final class FailingSgd extends Sgd {
     private static final int PARAMETERS = 6;
 

@@ -41,8 +41,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Each checkpoint that is saved while `EasyTrain.fit` trains is one that a training can go on from
-/// to the very end that the first one comes to.
+/// From each checkpoint that is saved during `EasyTrain.fit`, a training can continue to exactly
+/// the state in which the first training ends.
 @ExtendWith(NoLeaks.class)
 class CheckpointListenerTest {
   @TempDir(factory = InMemory.class)
@@ -81,7 +81,7 @@ class CheckpointListenerTest {
   @Test
   void whenTimeHasPassed() throws IOException, TranslateException {
     Clock clock = new Clock();
-    // A minute passes with each batch, and a save is made when the next has come.
+    // The clock advances by a minute with each batch, and a due save is made at the next batch.
     assertThat(
             fit(
                 SaveMode.SYNC,
@@ -130,7 +130,7 @@ class CheckpointListenerTest {
         Fit.fit(training, 2);
         assertThat(PlainState.of(training.trainer)).isEqualTo(end);
       }
-      // Two checkpoints have the number of the last step: the one that was saved later counts.
+      // Two checkpoints have the number of the last step; the one that was saved later counts.
       assertThat(saver.list().stream().map(StoredCheckpoint::step))
           .containsExactly(4L, 8L, 6L, 9L, 12L);
     }
@@ -149,7 +149,8 @@ class CheckpointListenerTest {
       List<StoredCheckpoint> saved = saver.list();
       assertThat(saved.get(0).metrics()).containsKeys("train_loss", "validate_loss");
       assertThat(saved.get(0).metrics().get("validate_loss")).isBetween(0.5, 2.0);
-      // In the midst of an epoch there are none: those of the epoch before are of other weights.
+      // A checkpoint in mid-epoch has no metrics, because those of the epoch before belong to
+      // other weights.
       assertThat(saved.get(1).step()).isEqualTo(6);
       assertThat(saved.get(1).metrics()).isEmpty();
     }
@@ -176,7 +177,7 @@ class CheckpointListenerTest {
                     losses.add(trainer.getTrainingResult().getValidateLoss().doubleValue())))) {
       Fit.fit(training);
       long best = 4L * (1 + losses.indexOf(Collections.min(losses)));
-      // So it is on the CPU; a GPU draws other numbers.
+      // On the CPU the best epoch comes before the last; a GPU draws other random numbers.
       Assumptions.assumeTrue(best < 12 || Engine.getInstance().getGpuCount() == 0);
       assertThat(best).isLessThan(12);
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(best, 12L);
@@ -197,7 +198,7 @@ class CheckpointListenerTest {
     }
   }
 
-  /// As of several workers only the first saves.
+  /// With several workers, another listener may let only the first worker save.
   @Test
   void anotherListenerMayTellIt() throws IOException, TranslateException {
     try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
@@ -362,7 +363,7 @@ class CheckpointListenerTest {
     assertRestores(4, afterStep.get(4L));
   }
 
-  /// A loop that tells of no epochs.
+  /// The program's training loop does not notify listeners of epochs.
   @Test
   void theLastStepIsSavedWhenTheTrainerCloses() throws IOException, TranslateException {
     PlainState last;
@@ -418,7 +419,8 @@ class CheckpointListenerTest {
       Fit.fit(training, 2);
       int batch = held.getFirst();
       int epoch = held.getLast();
-      // The mean and the variance, from the batch to the step.
+      // The trainer's manager holds copies of the running mean and variance from a batch to its
+      // step.
       assertThat(held.subList(0, 5)).containsExactly(batch, batch + 2, batch, batch + 2, epoch);
       assertThat(held.subList(5, 10)).isEqualTo(held.subList(0, 5));
       assertThat(training.trainer.getManager().getManagedArrays()).hasSize(epoch);
@@ -445,7 +447,7 @@ class CheckpointListenerTest {
     return CheckpointSaver.builder().setPath(folder).optMode(mode).build();
   }
 
-  /// Trains from beginning to end.
+  /// Trains all epochs.
   ///
   /// @return the steps that were saved
   private List<Long> fit(

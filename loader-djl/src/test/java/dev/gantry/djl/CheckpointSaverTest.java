@@ -41,8 +41,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The requests that a saver takes, the checkpoints that it keeps, and its errors when a save has
-/// failed.
+/// The requests that a saver accepts, the checkpoints that it keeps, and its errors after a save
+/// has failed.
 @ExtendWith(NoLeaks.class)
 class CheckpointSaverTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
@@ -243,7 +243,7 @@ class CheckpointSaverTest {
             .hasMessageContaining("'01Linear_weight' is not initialised: initialise the trainer");
       }
       assertThat(saver.list()).isEmpty();
-      // The saver serves on.
+      // The saver can save further.
       assertSaved(saver, 2);
     }
   }
@@ -300,14 +300,14 @@ class CheckpointSaverTest {
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("EIO")
             .hasMessageContaining("gantry-step-1");
-        // Once.
+        // The failure is thrown only once.
         saver.await();
       }
       assertThat(steps(saver)).isEmpty();
     }
   }
 
-  /// A sector of the disk that cannot be read any more.
+  /// EIO stands for a sector of the disk that can no longer be read.
   @Test
   void aReadThatFailsIsDamage() {
     try (CheckpointSaver saver = builder().optFallBack(true).build()) {
@@ -316,7 +316,7 @@ class CheckpointSaverTest {
       failLastReadOfNextRestore(saver, Errno.EIO);
       assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
           .isEqualTo(1);
-      // Here the disk is not to blame.
+      // ENOMEM is no fault of the disk, so there is no fallback.
       failLastReadOfNextRestore(saver, Errno.ENOMEM);
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(TransferException.class)
@@ -426,7 +426,8 @@ class CheckpointSaverTest {
     calls.at(Function.FSYNC, calls.count(Function.FSYNC) + 2, new Fails(Errno.EIO));
   }
 
-  /// Which is of a tensor: those before it are of manifests, an index and headers.
+  /// Lets the last read of the next restore fail, which reads a tensor. The reads before it are of
+  /// manifests, an index and headers.
   private void failLastReadOfNextRestore(CheckpointSaver saver, Errno errno) {
     int before = calls.count(Function.PREAD);
     assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();

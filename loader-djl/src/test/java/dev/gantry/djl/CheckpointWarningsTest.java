@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A training hears of these, since nothing fails.
+/// States of a training that log a warning, because no call fails.
 @ExtendWith(NoLeaks.class)
 class CheckpointWarningsTest {
   @TempDir(factory = InMemory.class)
@@ -103,7 +103,7 @@ class CheckpointWarningsTest {
     return new Training(Training.perceptron(), Optimizers.adam());
   }
 
-  /// As a GAN has them.
+  /// A GAN, for example, has two models.
   @Test
   void aSecondModelIsRefused() {
     try (CheckpointSaver saver = saver().build();
@@ -120,7 +120,7 @@ class CheckpointWarningsTest {
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(1L, 2L);
       generator.trainer.close();
       generator.model.close();
-      // One that takes the place of a model that is closed.
+      // A model may take the place of one that was closed.
       try (Training next = training()) {
         save(saver, 3, next);
       }
@@ -187,7 +187,7 @@ class CheckpointWarningsTest {
     }
   }
 
-  /// Their sum is none.
+  /// The values are finite although their sum is not.
   @Test
   void largeValuesAreFinite() {
     try (CheckpointSaver saver = saver().build();
@@ -201,7 +201,7 @@ class CheckpointWarningsTest {
     }
   }
 
-  /// Two machines go on from step 1.
+  /// Two machines continue from step 1.
   @Test
   void trainingsThatPart(@TempDir(factory = InMemory.class) Path other) {
     String remote = "memory://" + UUID.randomUUID() + "/run";
@@ -228,7 +228,7 @@ class CheckpointWarningsTest {
           .contains("TWO HISTORIES")
           .contains("step 2 (save 2)")
           .contains("step 3 (save 4)");
-      // One that goes on from the latest.
+      // A training that continues from the latest checkpoint gets no warning.
       assertThat(
               StandardError.during(() -> {
                 try (CheckpointSaver third =
@@ -242,7 +242,7 @@ class CheckpointWarningsTest {
     assertThat(MemoryStore.names(remote.substring("memory://".length()))).isNotEmpty();
   }
 
-  /// To ask a large block for its parameters takes a while.
+  /// A large block takes long to return its parameters.
   @Test
   void aBatchDoesNotAskTheBlockForItsParameters() {
     int[] asked = new int[1];

@@ -15,7 +15,7 @@ import ai.djl.translate.TranslateException;
 import java.nio.file.Path;
 import java.util.function.Function;
 
-/// A server whose model is of BF16, so that all of its operations have to be guarded; see
+/// A server whose model is BF16, so that the guard must cover all of its operations; see
 /// [ChildLoaderTest].
 public final class ChildLoaderProgram implements Function<Path, float[]> {
   @Override

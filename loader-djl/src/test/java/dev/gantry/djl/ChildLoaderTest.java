@@ -15,8 +15,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The library under a class loader below that of DJL, as DJL Serving loads what lies in a model's
-/// `libs` folder.
+/// Gantry under a class loader below DJL's, as DJL Serving loads the jars of a model's `libs`
+/// folder.
 class ChildLoaderTest {
   @TempDir private Path folder;
 
@@ -42,7 +42,7 @@ class ChildLoaderTest {
     }
   }
 
-  /// The test's class loader, without what lies in some places.
+  /// The test's class loader without the classes of some jars or folders.
   static final class Without extends ClassLoader {
     private final URL[] hidden;
 

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Splits, subsets, filters and weights, on shards whose labels are the samples' numbers, and on samples sorted
-/// by class.
+/// Splits, subsets, filters and weights of samples, on shards whose labels are the samples'
+/// numbers, and on samples that are sorted by class.
 @ExtendWith(NoLeaks.class)
 class ChosenSamplesTest {
   private static final int SAMPLES = 100;
@@ -47,7 +47,8 @@ class ChosenSamplesTest {
     return ShardDataset.builder().setPath(written).setSampling(32);
   }
 
-  /// The labels of one epoch's batches; each image is that of its label.
+  /// Returns the labels of one epoch's batches, and checks that each image is the image of its
+  /// label.
   private static List<Long> labels(GantryDataset dataset, NDManager manager) throws Exception {
     List<Long> all = new ArrayList<>();
     for (Batch batch : dataset.getData(manager)) {

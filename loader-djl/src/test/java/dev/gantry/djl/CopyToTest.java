@@ -36,8 +36,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads into arrays that are there, and writes from them, on DJL's default device: where DJL is on
-/// CUDA, its own tensors of the GPU.
+/// Loads into existing arrays, and writes from them, on DJL's default device: on CUDA, DJL's own
+/// tensors on the GPU.
 @ExtendWith(NoLeaks.class)
 class CopyToTest {
   private static final int MANY = 500_000;
@@ -206,7 +206,7 @@ class CopyToTest {
     assertThat(back.get("3").toFloatArray()).startsWith(100, 101);
     assertThat(back.get("4").toFloatArray()).endsWith(298, 299);
     assertThat(back.get("5").toFloatArray()).containsOnly(0);
-    // A view that is not dense is written as its values are.
+    // The values of a view that is not dense are written in the view's order.
     bytes.write(0, manager.arange(4f).reshape(2, 2).transpose());
     float[] values = new float[4];
     bytes.read(List.of(new RawFile.Part(0, onHost(values))));

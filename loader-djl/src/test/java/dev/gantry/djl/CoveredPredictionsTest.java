@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Predictions that go on after their call, and those that do not go through [LiveWeights].
+/// Predictions that continue after their call, and predictions that bypass [LiveWeights].
 @ExtendWith(NoLeaks.class)
 class CoveredPredictionsTest {
   private static final int SIZE = 8;
@@ -50,7 +50,7 @@ class CoveredPredictionsTest {
     model.close();
   }
 
-  /// Each token is the parameter's first value, read twice.
+  /// A block that streams tokens; each token is the parameter's first value, which is read twice.
   private static final class Tokens extends ParametersBlock implements StreamingBlock {
     private Runnable between = () -> {};
 
@@ -185,7 +185,8 @@ class CoveredPredictionsTest {
     return linear;
   }
 
-  /// Arrays of ours, and those that DJL has made; predictors that know the arrays, and that do not yet.
+  /// The cases are Gantry's arrays or DJL's, and predictors that have used the arrays before or
+  /// not.
   @ParameterizedTest
   @CsvSource({"true, true", "true, false", "false, true", "false, false"})
   void aPredictorOfTheBlockItselfIsRefused(boolean loaded, boolean predictedBefore)
@@ -264,7 +265,7 @@ class CoveredPredictionsTest {
                 assertThat(cause)
                     .isInstanceOf(MisuseException.class)
                     .hasMessageContaining("does not go through live.block()"),
-            // It has kept an array that DJL made, or the weights are away.
+            // The predictor has kept an array of DJL, or the weights are offloaded.
             cause ->
                 assertThat(cause)
                     .isInstanceOf(IllegalStateException.class)

@@ -45,7 +45,6 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// DJL's `Criteria` and `Model.load` on a folder of safetensors.
 class CriteriaTest {
   private static final ParameterNames NAMES =
       ParameterNames.builder().rule("01Linear_{kind}", "fc.{kind}").build();

@@ -32,13 +32,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Checkpoints of steps 1 and 2, of which some are damaged.
+/// Checkpoints of steps 1 and 2, some of which are damaged.
 @ExtendWith(NoLeaks.class)
 class DamagedCheckpointTest {
   @TempDir(factory = InMemory.class)
   private Path folder;
 
-  /// The training into which checkpoints are restored; it made other steps than the saved one.
+  /// The training into which checkpoints are restored; its steps differ from the saved training's.
   private Training training;
 
   private PlainState before;
@@ -80,7 +80,7 @@ class DamagedCheckpointTest {
           .hasMessageContaining("checksum-mismatch");
       assertUnchanged();
     }
-    // Unless that is switched off.
+    // Without verification the damage is not noticed.
     try (CheckpointSaver saver = saver().optVerify(false).build()) {
       assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
           .isEqualTo(2);
@@ -98,7 +98,7 @@ class DamagedCheckpointTest {
     }
   }
 
-  /// It turns a letter of a name.
+  /// The turned bit changes a letter of a tensor's name.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aHeaderThatIsDamaged(boolean modelOnly) throws IOException {
@@ -154,7 +154,7 @@ class DamagedCheckpointTest {
                   .isEqualTo(1));
       assertThat(log).contains("WARN", "DAMAGED CHECKPOINT", "01Linear_weight", file.toString());
       assertThat(PlainState.of(training.trainer)).isEqualTo(first);
-      // Who asks for this very one gets no other.
+      // A restore of this very step has no fallback.
       assertThatThrownBy(() -> saver.restore(2, training.model, training.trainer))
           .hasMessageContaining("checksum-mismatch");
     }
@@ -207,7 +207,7 @@ class DamagedCheckpointTest {
           .hasMessageEndingWith("; optFallBack(true) takes the last intact checkpoint before it")
           .satisfies(refusal -> {
             assertThatThrownBy(saver::latest).hasMessage(refusal.getMessage());
-            // It has no such option.
+            // `Checkpoints` has no such option, so its message does not name the option.
             assertThatThrownBy(() -> Checkpoints.at(folder).openLatest())
                 .hasMessage(refusal.getCause().getMessage());
           });
@@ -336,7 +336,7 @@ class DamagedCheckpointTest {
     Files.writeString(manifest(2), sealed(edited));
   }
 
-  /// With the checksum that this text would have been saved with.
+  /// Returns a manifest's text with the checksum that belongs to it.
   private static String sealed(String text) {
     String open = text.replaceFirst("(\"crc32c\" *: *\")[0-9a-f]{8}", "$1" + "00000000");
     int sum = Crc32c.of(MemorySegment.ofArray(open.getBytes(StandardCharsets.UTF_8)));

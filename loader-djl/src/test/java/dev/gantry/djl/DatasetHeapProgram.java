@@ -20,15 +20,15 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/// Writes samples of 1 MiB as raw shards and as TFRecord, reads them in every way, and says what
-/// they add up to. For a JVM of its own.
+/// Writes samples of 1 MiB as raw shards and as TFRecord, reads them in every way, and prints the
+/// sums of their labels and pixels. For a JVM of its own.
 final class DatasetHeapProgram {
   private static final int IMAGE_BYTES = 1 << 20;
   private static final int BATCH_SIZE = 8;
 
   private DatasetHeapProgram() {}
 
-  /// @param arguments a folder, and how many samples
+  /// @param arguments a folder and the number of samples
   public static void main(String[] arguments) {
     Path folder = Path.of(arguments[0]);
     int count = Integer.parseInt(arguments[1]);

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Samples take no heap, neither those that are written nor those that are read.
+/// Samples take no heap, when they are written and when they are read.
 @Tag("beside")
 class DatasetHeapTest {
   private static final int SAMPLES = 256;
@@ -19,7 +19,8 @@ class DatasetHeapTest {
 
   @Test
   void aHeapOf32MegabytesIsEnoughFor256() {
-    // The samples twice in the page cache, shards in the making, and batches.
+    // The test needs memory for the samples twice in the page cache, for the shards being written,
+    // and for batches.
     Machine.assumeAvailable(1L << 30);
     long labels = SAMPLES * (SAMPLES - 1) / 2;
     String sums = ": labels " + labels + ", pixels " + (labels << 20);

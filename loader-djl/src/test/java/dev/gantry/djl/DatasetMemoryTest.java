@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Datasets take the memory of their slots, by the counters of what is in use.
+/// Datasets take the memory of their slots, by the counters of memory in use.
 @ExtendWith(NoLeaks.class)
 class DatasetMemoryTest {
   private static final int SAMPLES = 500;
@@ -49,9 +49,9 @@ class DatasetMemoryTest {
     return ShardDataset.builder().setPath(folder).setSampling(batch).optLabels("label");
   }
 
-  /// Runs an epoch, and then another, whose bytes the session may have kept by then.
+  /// Runs two epochs; the session may have kept the bytes of the first one for the second.
   ///
-  /// @return the most memory that they took
+  /// @return the largest memory use of both epochs
   private static MemoryUse twoEpochs(ResumableDataset dataset, NDManager manager)
       throws IOException, TranslateException {
     LiveResources.forgetMostUsed();
@@ -89,7 +89,7 @@ class DatasetMemoryTest {
         try (ShardDataset dataset = builder.optPrefetch(slots).optCachePolicy(policy).build()) {
           MemoryUse used = twoEpochs(dataset, manager);
           assertThat(used).isEqualTo(new MemoryUse(0, 0, used.hostBytes() / slots * slots));
-          // Each field is read from block to block, and results are of FLOAT32.
+          // Each field is read in whole blocks, and the results are FLOAT32.
           assertThat(used.hostBytes() / slots)
               .isBetween(27L * batch, batch * (27L + 4 * 15 + 6 * 4096) + 16 * 4096);
         }
@@ -108,7 +108,7 @@ class DatasetMemoryTest {
     }
   }
 
-  /// One sample of 64 GiB, which takes no room on the disk.
+  /// Makes a shard with one sample of 64 GiB as a sparse file.
   private static Path hugeShard(Path folder) throws IOException {
     long bytes = 1L << 36;
     long block = 1L << 30;

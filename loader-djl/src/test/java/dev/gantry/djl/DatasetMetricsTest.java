@@ -33,13 +33,14 @@ class DatasetMetricsTest {
       for (int epoch = 0; epoch < 2; epoch++) {
         for (Batch batch : dataset.getData(manager)) {
           batch.close();
-          // Without metrics, the listener tells nobody.
+          // The listener records nothing while the trainer has no metrics.
           training.trainer.notifyListeners(
               listener -> listener.onTrainingBatch(training.trainer, null));
           training.trainer.setMetrics(metrics);
         }
       }
-      // The first batch came before the trainer had metrics, and counts with the second.
+      // The first batch was read before the trainer had metrics, and counts together with the
+      // second batch.
       assertThat(metrics.getMetric("dataset_batches")).hasSize(5);
       assertThat(sum(metrics, "dataset_batches")).isEqualTo(6);
       assertThat(sum(metrics, "dataset_bytes")).isGreaterThan(20 * ImageShards.IMAGE_BYTES);

@@ -23,8 +23,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The errors of datasets' builders for wrong options: they name the option, its value, and the
-/// values that it may have.
+/// The errors of the datasets' builders for wrong options. They name the option, its value, and
+/// the allowed values.
 @ExtendWith(NoLeaks.class)
 class DatasetMisuseTest {
   @TempDir(factory = InMemory.class)
@@ -175,7 +175,7 @@ class DatasetMisuseTest {
         builder::build,
         "optLabels was not called, and none of the fields [image, x] is called label, labels or"
             + " cls; name those that are labels by optLabels, without any where there are none");
-    // How long a field is says nothing of labels.
+    // The length of a field does not show whether the field is a label.
     FieldRoles alone =
         FieldRoles.of(
             List.of("tokens", "tokens_length"), Optional.empty(), Optional.empty(), Map.of());

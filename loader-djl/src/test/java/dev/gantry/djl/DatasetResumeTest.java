@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class DatasetResumeTest {
   @TempDir Path folder;
 
-  /// The labels of each batch, as text, from wherever the dataset stands.
+  /// Returns the labels of each batch as text, from the dataset's current position on.
   private static List<String> batches(ResumableDataset dataset, NDManager manager, int epochs)
       throws Exception {
     List<String> all = new ArrayList<>();
@@ -47,12 +47,13 @@ class DatasetResumeTest {
     return Arrays.toString(batch.getLabels().singletonOrThrow().toLongArray());
   }
 
-  /// @param make a dataset that may prefetch so many batches
+  /// @param make makes a dataset with a given prefetch
   private static void goesOnAfterAnyBatch(IntFunction<ResumableDataset> make) throws Exception {
     goesOnAfterAnyBatch(make, true);
   }
 
-  /// @param knowsItsEnd whether a dataset is always at the next epoch when it gave its last batch
+  /// @param knowsItsEnd whether a dataset is at the next epoch as soon as it has given its last
+  ///     batch
   private static void goesOnAfterAnyBatch(IntFunction<ResumableDataset> make, boolean knowsItsEnd)
       throws Exception {
     try (NDManager manager = NDManager.newBaseManager();
@@ -220,7 +221,7 @@ class DatasetResumeTest {
       for (int i = 9; i < 15; i++) {
         assertThat(textAndClose(second.next())).isEqualTo(epochs.get(i));
       }
-      // Behind a whole epoch nothing is left out.
+      // After a complete epoch no batch is skipped.
       Iterator<Batch> third = endless.getData(manager).iterator();
       assertThat(textAndClose(third.next())).isEqualTo(epochs.get(15));
       endless.restore(endless.state());

@@ -43,13 +43,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Trainings that go on from a folder of torch.distributed.checkpoint.
+/// Trainings that continue from a folder of torch.distributed.checkpoint.
 @ExtendWith(NoLeaks.class)
 class DcpTrainingTest {
-  /// The folder that `make.py` beside it made.
+  /// The folder that its `make.py` has made.
   private static final Path FROM_TORCH = Path.of("src/test/resources/dcp-training");
 
-  /// The names that PyTorch has for the same layers.
+  /// PyTorch's names of the same layers.
   private static final ParameterNames NAMES =
       ParameterNames.builder()
           .rule("01Linear_{kind}", "0.{kind}")
@@ -156,7 +156,7 @@ class DcpTrainingTest {
       losses = training.steps(5, 9);
       saver.await();
     }
-    // The first checkpoint is gone with all of its files.
+    // The first checkpoint was removed with all of its files.
     assertThat(FolderEntries.of(run).stream().map(each -> each.getFileName().toString()))
         .containsExactlyInAnyOrder(".gantry.lock", "gantry-step-5");
     Path folder = run.resolve("gantry-step-5");
@@ -188,7 +188,8 @@ class DcpTrainingTest {
     }
   }
 
-  /// The names are those of a folder whose program called all of it a state.
+  /// The program that wrote the folder had put model and optimizer into one state, under other
+  /// names.
   @Test
   void modelAndOptimizerAreFoundUnderOtherNames() {
     Path folder = temporary.resolve("named");

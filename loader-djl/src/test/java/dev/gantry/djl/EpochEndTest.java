@@ -34,8 +34,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A training that fails between the last step of an epoch and the next epoch. Where it goes on,
-/// dataset and epoch agree: it makes as many epochs as were asked for.
+/// A training that fails between the last step of an epoch and the next epoch. When it continues,
+/// the dataset and the epoch agree, so the training makes as many epochs as were requested.
 @ExtendWith(NoLeaks.class)
 class EpochEndTest {
   private static final int EPOCHS = 3;
@@ -75,7 +75,7 @@ class EpochEndTest {
             .build());
   }
 
-  /// The batch is not there yet when the state is asked for.
+  /// The first batch is still being read when the test asks for the state.
   @Test
   void theStateOfAMixtureDoesNotWaitForABatch() throws Exception {
     Path path = ImageShards.write(folder.resolve("shards"), 2 * BATCHES, 9);
@@ -114,12 +114,12 @@ class EpochEndTest {
     }
   }
 
-  /// Four samples a batch.
+  /// Returns the builder of a dataset with four samples in a batch.
   static ShardDataset.Builder shards(Path path) {
     return plainShards(path).optNormalize("image", 1 / 255f, 0).optTransform(EpochEndTest::inputs);
   }
 
-  /// With neither normalised nor transformed images.
+  /// Returns the builder without normalised or transformed images.
   static ShardDataset.Builder plainShards(Path path) {
     return ShardDataset.builder()
         .setPath(path)
@@ -128,7 +128,7 @@ class EpochEndTest {
         .optLabelTransform(EpochEndTest::classes);
   }
 
-  /// As [Training] wants them.
+  /// Turns images into the inputs of [Training].
   static NDList inputs(NDList images) {
     return new NDList(
         images.singletonOrThrow().flatten(1, -1).get(":, :6").reshape(new Shape(-1, 6)));
@@ -168,7 +168,7 @@ class EpochEndTest {
     }
   }
 
-  /// Gives the log of the first two batches of a training that resumes.
+  /// Returns the log of the first two batches of a resumed training.
   private static String firstBatches(
       CheckpointSaver saver,
       RestoredTraining restored,
@@ -179,7 +179,7 @@ class EpochEndTest {
       try (NDManager manager = training.trainer.getManager().newSubManager()) {
         Iterator<Batch> batches = dataset.getData(manager).iterator();
         if (!batches.hasNext()) {
-          // Nothing is left of a stream's epoch.
+          // The stream's epoch has no batch left.
           batches = dataset.getData(manager).iterator();
         }
         for (int i = 0; i < 2; i++) {

@@ -21,8 +21,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.stream.DoubleStream;
 
-/// Lets each kind of worker find no heap at its first allocation, its second, and so on: `FOLDER MOST`, where `MOST`
-/// bounds the points of each kind.
+/// Lets each kind of worker fail at its first heap allocation, then at its second, and so on:
+/// `FOLDER MOST`, where `MOST` bounds the number of allocations of each kind.
 final class EveryAllocationProgram {
   private static final int TENSORS = 6;
   private static final int VALUES = 2048;
@@ -49,7 +49,7 @@ final class EveryAllocationProgram {
   }
 
   public static void main(String[] arguments) throws IOException {
-    // Each save is of a training of its own, which would be a warning, and so would be what fails.
+    // Warnings are off, because each save of another training and each failure would log one.
     System.setProperty("org.slf4j.simpleLogger.log.dev.gantry", "off");
     var program = new EveryAllocationProgram(Path.of(arguments[0]));
     int most = Integer.parseInt(arguments[1]);

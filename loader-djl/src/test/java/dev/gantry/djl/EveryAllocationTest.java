@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Workers find no heap at one of their allocations after the other, in a JVM of their own. It takes minutes.
+/// Workers fail at one of their heap allocations after the other, in a JVM of their own. The test
+/// takes minutes.
 @EnabledIfSystemProperty(named = "gantry.every.allocation", matches = "\\d+")
 class EveryAllocationTest {
   @Test

@@ -9,8 +9,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.djl.internal.training.Training;
 import java.nio.file.Path;
 
-/// Saves a training on a GPU of which a kernel has failed. For a JVM of its own: nothing of that GPU
-/// can be used by the process afterwards.
+/// Saves a training on a GPU after one of its kernels has failed. For a JVM of its own, because
+/// the process cannot use that GPU afterwards.
 final class FailedKernelProgram {
   private FailedKernelProgram() {}
 
@@ -26,7 +26,7 @@ final class FailedKernelProgram {
     } catch (TransferException failure) {
       System.out.println("refused: " + failure.getMessage());
     }
-    // Closing what is left can only fail.
+    // Closing the remaining resources can only fail.
     Runtime.getRuntime().halt(0);
   }
 }

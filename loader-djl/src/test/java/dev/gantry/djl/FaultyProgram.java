@@ -36,7 +36,8 @@ import java.util.concurrent.CompletionException;
 import java.util.stream.DoubleStream;
 import java.util.stream.LongStream;
 
-/// Loads, batches, saves, remote reads and resident weights whose system calls fail. For a JVM with [FaultyLibc].
+/// Loads, batches, saves, remote reads and resident weights whose system calls fail. For a JVM
+/// with [FaultyLibc].
 final class FaultyProgram implements AutoCloseable {
   private static final int VALUES = 20_000;
   private static final int SAMPLES = 64;
@@ -84,10 +85,10 @@ final class FaultyProgram implements AutoCloseable {
         1, files.entry(), files.sources(), dev.gantry.core.Device.HOST, TransferOptions.defaults());
   }
 
-  /// @param arguments the folder of the faults, the seed, and how many faults to inject
+  /// @param arguments the folder for the faults, the seed, and the number of faults to inject
   public static void main(String[] arguments) throws Exception {
-    // Faults of the disk are warned of, and so are saves that follow from nothing: thousands of
-    // lines.
+    // Warnings are off: each fault of the disk and each save without a predecessor would log one,
+    // thousands of lines in all.
     System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "error");
     Path folder = Path.of(arguments[0]);
     try (FaultyProgram program = new FaultyProgram(folder)) {
@@ -202,7 +203,8 @@ final class FaultyProgram implements AutoCloseable {
     save(SaveMode.ASYNC);
   }
 
-  /// Each save has values of its own. Whatever becomes of it, those that the folder lists are whole.
+  /// Saves values that no other save has. Even after a failed save, all checkpoints that the
+  /// folder lists are complete.
   private void save(SaveMode mode) {
     int step = ++saved;
     ParametersBlock block = new ParametersBlock();
@@ -220,7 +222,7 @@ final class FaultyProgram implements AutoCloseable {
         try {
           var _ = outcome.join();
         } catch (CompletionException e) {
-          // It is thrown by the next call, too.
+          // The saver throws the failure from its next call, too.
           saver.await();
           throw e;
         }
@@ -237,8 +239,8 @@ final class FaultyProgram implements AutoCloseable {
     }
   }
 
-  /// A file that nobody has read yet, through the cache and then out of it. A session gives up a cache whose disk
-  /// fails, so each has one of its own.
+  /// Loads a file that no load has read yet, first through the cache and then from it. Each call
+  /// opens its own session, because a session stops using a cache whose disk fails.
   private void loadCached() {
     String name = "served-" + ++served % 50 + ".safetensors";
     String location = http.put(name, content).toString();

@@ -39,7 +39,8 @@ final class Fit {
     EasyTrain.fit(training.trainer, epochs, samples(training.trainer), validation(training));
   }
 
-  /// Trains on after a step as [#fit] does, but without telling the listeners of epochs.
+  /// Continues a training after a step as [#fit] does, but without notifying the listeners of
+  /// epochs.
   static void goOn(Training training, long step) throws IOException, TranslateException {
     Trainer trainer = training.trainer;
     Dataset samples = samples(trainer);

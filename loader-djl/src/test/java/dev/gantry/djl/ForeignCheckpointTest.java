@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A checkpoint of one training is no other's.
+/// A training refuses the checkpoint of another one.
 @ExtendWith(NoLeaks.class)
 class ForeignCheckpointTest {
   @TempDir(factory = InMemory.class)

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
-/// The samples of [ImageShards] as TFRecord files, with `x`, two floats, in place of the weights.
+/// The samples of [ImageShards] as TFRecord files, with the two floats `x` instead of the weights.
 final class ImageRecords {
   private ImageRecords() {}
 

@@ -12,8 +12,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
-/// Small shards whose samples know their numbers: sample `i` has an `image` of [#IMAGE] bytes, each
-/// of them `i + its place`, a `label` that is `i`, and `weights` of BF16.
+/// Small shards whose samples contain their numbers: sample `i` has an `image` of [#IMAGE] bytes,
+/// whose byte at position `p` is `i + p`, a `label`, which is `i`, and `weights` of BF16.
 final class ImageShards {
   static final TensorShape IMAGE = TensorShape.of(3, 5);
   static final int IMAGE_BYTES = 15;

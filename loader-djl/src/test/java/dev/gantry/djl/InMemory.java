@@ -8,7 +8,8 @@ import org.junit.jupiter.api.extension.AnnotatedElementContext;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.io.TempDirFactory;
 
-/// Folders in memory, where that can be: for tests of many saves, which need not wait for a disk.
+/// Makes folders in memory, if the machine has `/dev/shm`, for tests of many saves, which need not
+/// wait for a disk.
 final class InMemory implements TempDirFactory {
   private static final Path MEMORY = Path.of("/dev/shm");
 

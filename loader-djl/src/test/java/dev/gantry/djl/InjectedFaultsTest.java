@@ -11,8 +11,9 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A process whose system calls fail as a seed decides: it says so or goes on, works right again, and leaks nothing.
-/// `-Dgantry.faults=100000` injects so many faults, from another seed each time; `-Dgantry.faults.seed` repeats a run.
+/// A process whose system calls fail as a seed determines: it reports the failure or continues,
+/// works correctly afterwards, and leaks nothing. `-Dgantry.faults=100000` injects so many faults,
+/// from another seed each time; `-Dgantry.faults.seed` repeats a run.
 @Tag("beside")
 class InjectedFaultsTest {
   private static final long FAULTS = Long.getLong("gantry.faults", 400);

@@ -21,7 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Tensors past 2 GiB, and checkpoints past the heap. The files are sparse: marks in holes.
+/// Tensors of more than 2 GiB, and checkpoints larger than the heap. The files are sparse, with
+/// marks in holes.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class LargeTensorTest {
@@ -46,7 +47,7 @@ class LargeTensorTest {
     }
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(file)) {
-      // libtorch is not what is measured.
+      // libtorch is loaded first, because its own memory must not count.
       manager.create(1).add(1).close();
       long residentBytes = OwnProcess.residentBytes();
       NDArray large = weights.load(manager, Machine.loadOptions(lazy).build()).singletonOrThrow();
@@ -65,8 +66,8 @@ class LargeTensorTest {
       assertThatThrownBy(large::toByteBuffer).isInstanceOf(MisuseException.class);
       if (lazy) {
         assertThat(NoLeaks.held().hostBytes()).isZero();
-        // The bound allows for the pages that were touched, the blocks around them, and the JVM's
-        // own growth meanwhile.
+        // The bound allows for the touched pages, the blocks around them, and the JVM's own growth
+        // at the same time.
         assertThat(OwnProcess.residentBytes()).isLessThan(residentBytes + (64L << 20));
       }
     }

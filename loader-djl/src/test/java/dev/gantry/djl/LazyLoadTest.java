@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Files mapped instead of read.
+/// Files that are mapped instead of read.
 @ExtendWith(NoLeaks.class)
 class LazyLoadTest {
   private static final LoadOptions LAZY = LoadOptions.builder().optLazy(true).build();
@@ -60,7 +60,7 @@ class LazyLoadTest {
       assertThat(list.get("f").toFloatArray()).containsExactly(10, 20, 30, 40);
       assertThat(list.get("b").toUint8Array()).containsExactly(5, 99, 7);
       assertThat(list.get("unaligned").toDoubleArray()).containsExactly(9, 10);
-      // Nor another load's tensors.
+      // The writes do not change the tensors of another load either.
       assertThat(weights.load(manager, LAZY).get("f").toFloatArray()).containsExactly(1, 2, 3, 4);
     }
     assertThat(Files.readAllBytes(file)).isEqualTo(before);

@@ -39,12 +39,12 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Weights are replaced, leave and come back while predictors use them.
+/// Weights are replaced, offloaded and restored while predictors use them.
 @ExtendWith(NoLeaks.class)
 class LiveWeightsTest {
   private static final int SIZE = 40;
 
-  /// A slab holds one layer.
+  /// The size of a slab lets it hold one layer.
   private static final LoadOptions IN_PARTS = LoadOptions.builder().slabBytes(8192).build();
 
   @TempDir private Path folder;
@@ -78,7 +78,7 @@ class LiveWeightsTest {
     model.close();
   }
 
-  /// Two files, so that the second can be missing.
+  /// Returns weights in two files, so that a test can remove the second.
   private Weights weights(String name, double factor) throws IOException {
     Path weights = Files.createDirectories(folder.resolve(name));
     for (int part = 1; part <= 3; part += 2) {
@@ -219,7 +219,7 @@ class LiveWeightsTest {
       for (int time = 0; time < 2; time++) {
         live.offload();
         live.restore();
-        // A GPU sums in another order where the arrays lie at other addresses.
+        // A GPU adds in another order if the arrays have other addresses.
         assertThat(predict(predictor, question)).containsExactly(old, Offset.offset(1e-3f));
       }
       try (Weights second = weights("second", 2)) {
@@ -236,7 +236,7 @@ class LiveWeightsTest {
     }
   }
 
-  /// As a language model that continues texts.
+  /// A block with a method of its own, like a language model that continues texts.
   public interface Counting extends Block {
     int count(ParameterStore store);
   }

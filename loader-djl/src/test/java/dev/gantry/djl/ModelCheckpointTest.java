@@ -36,7 +36,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Models that are saved or restored without a trainer.
+/// Models that are saved and restored without a trainer.
 @ExtendWith(NoLeaks.class)
 class ModelCheckpointTest {
   private static final Shape INPUT = new Shape(2, 6);
@@ -73,12 +73,12 @@ class ModelCheckpointTest {
             assertThat(array).as(path).isInstanceOf(GantryNDArray.class);
             assertThat(array.toFloatArray()).as(path).isEqualTo(saved.get(path));
           });
-      // DJL leaves them alone.
+      // DJL's initialisation leaves the restored values unchanged.
       initialize(other);
       arrays(other)
           .forEach((path, array) ->
               assertThat(array.toFloatArray()).as(path).isEqualTo(saved.get(path)));
-      // A model that came from a checkpoint can be saved again.
+      // A restored model can be saved again.
       var _ = saver.save(SaveRequest.builder().setStep(6).setModel(other).build());
       saver.restore(6, other, null);
       arrays(other)
@@ -236,7 +236,7 @@ class ModelCheckpointTest {
       initialize(model);
       arrays(model).forEach((path, array) -> saved.put(path, array.toFloatArray()));
       var _ = saver.save(SaveRequest.builder().setStep(5).setModel(model).build());
-      // When that has returned, they may change.
+      // After `save` has returned, the program may change the arrays.
       arrays(model).values().forEach(array -> array.addi(1));
     }
     return saved;

@@ -9,8 +9,9 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/// After each test, when its `@AfterEach` methods have run, no memory and no file is held that was
-/// not held before: what an earlier test left has failed that one already.
+/// After each test and its `@AfterEach` methods, the process must hold the same memory and files
+/// as before the test. A leak of an earlier test does not count, because that test has failed
+/// already.
 final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   private LiveResources.Snapshot before = LiveResources.Snapshot.NOTHING;
 
@@ -28,13 +29,13 @@ final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     assertThat(held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// The resources that are held now, without those that are idle and kept for the next load.
+  /// Returns the held resources without idle ones that are kept for the next load.
   static LiveResources.Snapshot held() {
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();
   }
 
-  /// Bytes of arrays' memory, wherever it is.
+  /// Returns the bytes of arrays' memory on the host and on all devices.
   static long heldBytes() {
     return held().hostBytes() + held().deviceBytes();
   }

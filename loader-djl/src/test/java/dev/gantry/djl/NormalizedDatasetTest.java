@@ -26,8 +26,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Normalised fields against the same made by DJL's operations, bit for bit: in the first epoch, which is read,
-/// and in later ones, which the GPU or the CPU gathers.
+/// Compares normalised fields with the results of DJL's operations, bit for bit, in the first
+/// epoch, which is read, and in later epochs, which the GPU or the CPU gathers.
 @ExtendWith(NoLeaks.class)
 class NormalizedDatasetTest {
   private static final int SAMPLES = 100;
@@ -51,7 +51,7 @@ class NormalizedDatasetTest {
         .optPoison(true);
   }
 
-  /// The data of all epochs, as floats.
+  /// Returns the data of all epochs as floats.
   private static List<float[]> data(GantryDataset dataset) {
     List<float[]> all = new ArrayList<>();
     try (dataset;
@@ -68,7 +68,7 @@ class NormalizedDatasetTest {
     return all;
   }
 
-  /// Normalises by DJL's operations samples of three rows and five columns: the columns are the
+  /// Normalises samples of three rows and five columns with DJL's operations. The columns are the
   /// channels if channels come last.
   private static NDList byOperations(NDList images, boolean channelsLast, DataType to) {
     NDArray values = images.singletonOrThrow().toType(DataType.FLOAT32, true);
@@ -150,7 +150,8 @@ class NormalizedDatasetTest {
         .isEqualTo(expected);
   }
 
-  /// Integers are rounded to 32 bits first, wherever they come from: of an index they are in host memory.
+  /// Integers are first rounded to 32 bits, also the integers of an index, which lie in host
+  /// memory.
   @Test
   void labelsMayBeNormalisedToo() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);

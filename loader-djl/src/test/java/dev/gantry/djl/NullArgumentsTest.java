@@ -37,7 +37,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A forgotten argument is misuse, and the error comes where it is forgotten.
+/// A null argument is misuse, and the call that gets it throws the error.
 class NullArgumentsTest {
   static Stream<Arguments> options() {
     return Stream.of(
@@ -93,12 +93,12 @@ class NullArgumentsTest {
     }
   }
 
-  /// Programs do not make these: results, and exceptions of stores.
+  /// Types that programs do not make: results, and exceptions of stores.
   private static final Pattern RESULTS =
       Pattern.compile(
           ".*(Exception|IncompleteRead|Statistics|LoadReport|RestoredTraining|TensorInfo|Saved)|.*\\.(micrometer|Metrics|TransferReport|Failure).*");
 
-  /// Static factories and constructors of the recorded public API.
+  /// Returns the static factories and constructors of the recorded public API.
   static Stream<Arguments> makers() throws IOException {
     List<String> api = Files.readAllLines(Path.of("..", "docs", "public-api.txt"));
     return api.subList(0, api.indexOf("# Models: 13 types")).stream()

@@ -88,7 +88,7 @@ class NumpyWeightsTest {
     }
   }
 
-  /// `file#name` to dtype and digest.
+  /// Returns the dtype and the digest by `file#name`.
   private static Map<String, String> expected() throws IOException {
     Map<String, String> expected = new TreeMap<>();
     try (JsonParser json =
@@ -134,7 +134,8 @@ class NumpyWeightsTest {
     }
   }
 
-  /// The memory's size is checked first: the code that copies a decoded tensor does not know it.
+  /// The size of the memory is checked first, because the code that copies a decoded tensor does
+  /// not know it.
   @Test
   void memoryOfAnotherSizeIsRefused() {
     try (Weights weights = Weights.open(CORPUS.resolve("deflated.npz"))) {

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// In a JVM of its own, whose class path has what the jars of another DJL say of themselves before this one's.
+/// Runs in a JVM of its own, whose class path begins with the metadata of another DJL's jars.
 @ExtendWith(NoLeaks.class)
 class OldDjlTest {
   private static final String API = "ai/djl/engine/api.properties";
@@ -64,14 +64,15 @@ class OldDjlTest {
     }
   }
 
-  /// DJL's cache with the JNI library of another version too: DJL looks for one of its jar's version before Gantry is
-  /// asked anything, and would try to download it.
+  /// Returns a copy of DJL's cache that also has the JNI library of another version. DJL looks for
+  /// the library of its jar's version before it calls Gantry, and would otherwise try to download
+  /// it.
   private Path cacheWith(String version) throws IOException {
     Engine.getInstance();
     Path cache = folder.resolve("cache");
     Path own = Utils.getEngineCacheDir("pytorch");
     if (!Files.isDirectory(own)) {
-      // PYTORCH_LIBRARY_PATH names the libraries, and the child inherits it.
+      // PYTORCH_LIBRARY_PATH names the libraries, and the child inherits the variable.
       return Files.createDirectories(cache);
     }
     for (Path file : filesOf(own)) {

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The thread that takes the snapshot is held while the training goes on: what is saved is still the
-/// state of the step.
+/// The thread that takes the snapshot is held while the training continues; nevertheless the save
+/// has the state of its step.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class OverlappedSaveTest {
@@ -38,7 +38,7 @@ class OverlappedSaveTest {
     training.close();
   }
 
-  /// Begins its work when it may.
+  /// A thread that begins its work only after [#release].
   private static final class HeldThread extends ThreadPoolExecutor {
     private final CountDownLatch mayWork = new CountDownLatch(1);
 
@@ -74,7 +74,7 @@ class OverlappedSaveTest {
     assertThat(PlainState.of(training.trainer)).isEqualTo(expected);
   }
 
-  /// Returns when the thread waits for something.
+  /// Waits until the thread waits.
   private static void awaitWaiting(Thread thread) {
     while (thread.getState() != Thread.State.WAITING) {
       assertThat(thread.isAlive()).as("has not waited").isTrue();
@@ -89,7 +89,7 @@ class OverlappedSaveTest {
       training.steps(0, 3);
       PlainState saved = PlainState.of(training.trainer);
       CompletableFuture<SaveOutcome> save = saver.save(3, training.model, training.trainer);
-      // Changes running means and random numbers.
+      // The batch changes running means and random numbers.
       training.backward(3);
       FutureTask<Boolean> step =
           new FutureTask<>(() -> {
@@ -108,7 +108,7 @@ class OverlappedSaveTest {
     }
   }
 
-  /// So the test above tells a difference.
+  /// This shows that the test above would fail without the fence.
   @Test
   void withoutTheFenceTheSaveIsMixed() {
     try (CheckpointSaver saver = saver()) {
@@ -150,7 +150,7 @@ class OverlappedSaveTest {
     }
   }
 
-  /// Their memory stays until it is copied.
+  /// The parameters' memory is kept until it is copied.
   @Test
   void theTrainingMayCloseMeanwhile() {
     PlainState saved;

@@ -43,7 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Tensors become the parameters of DJL's blocks, before and after these are initialised.
+/// Tensors become the parameters of DJL's blocks, before or after the blocks are initialised.
 @ExtendWith(NoLeaks.class)
 class ParameterLoadTest {
   private static final Map<String, String> TABLE =
@@ -57,7 +57,8 @@ class ParameterLoadTest {
 
   private static final Shape INPUT = new Shape(1, 2);
 
-  /// relu([1, 2] · weightᵀ + 1) = [6, 12, 0]; that · [1, 0.5, 7]ᵀ + 0.5.
+  /// The answer: relu([1, 2] · weightᵀ + 1) = [6, 12, 0], and its product with [1, 0.5, 7]ᵀ, plus
+  /// 0.5.
   private static final float[] EXPECTED = {12.5f};
 
   @TempDir private Path folder;
@@ -100,10 +101,11 @@ class ParameterLoadTest {
               .offset();
       shifts.add(Math.floorMod(address(array) - offset, 4096L));
     }
-    // All places in memory have the phase of the places in the file: what was read, not copies. On
-    // a GPU all of them are shifted by as much, so that most bytes lie at multiples of 16.
+    // The offsets of all arrays within a page equal their offsets in the file, so the arrays lie
+    // where they were read and are no copies. On a GPU all of them are shifted by the same amount,
+    // so that most bytes lie at multiples of 16.
     assertThat(shifts).hasSize(1).allMatch(shift -> shift < (manager.getDevice().isGpu() ? 16 : 1));
-    // Initialised already: DJL leaves the values alone.
+    // DJL leaves the values unchanged, because the block is initialised already.
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));
     assertThat(NoLeaks.held()).isEqualTo(held);
     assertThat(forward(1, 2)).containsExactly(EXPECTED);
@@ -124,7 +126,7 @@ class ParameterLoadTest {
     assertThat(arrays().stream().map(ParameterLoadTest::address)).isEqualTo(addresses);
     assertThat(arrays).allMatch(NDArray::hasGradient);
     assertThat(forward(1, 2)).containsExactly(EXPECTED);
-    // The loaded tensors went when they had been copied.
+    // The memory of the loaded tensors was freed after their copy.
     NoLeaks.assertNothingIsHeld();
     assertGradientsFlow();
   }
@@ -150,7 +152,7 @@ class ParameterLoadTest {
     assertGradientsFlow();
   }
 
-  /// DJL makes no BF16 array: asked for one, it ends the process.
+  /// DJL can make no BF16 array: a request for one ends the process.
   @ParameterizedTest
   @EnumSource(names = {"BF16", "F32"})
   void aParameterWhoseShapeIsSetTakesTheArrayToo(DType dtype) throws IOException {
@@ -178,7 +180,7 @@ class ParameterLoadTest {
   @Test
   void theModelOfTheReferenceAnswersItsLogits() throws IOException {
     for (boolean first : new boolean[] {true, false}) {
-      // A GPU's memory cannot be mapped from a file.
+      // The memory of a GPU cannot be mapped from a file.
       for (boolean lazy :
           manager.getDevice().isGpu() ? new boolean[1] : new boolean[] {true, false}) {
         ReferenceModel.assertAnswers(manager, first, lazy);
@@ -288,14 +290,14 @@ class ParameterLoadTest {
     NoLeaks.assertNothingIsHeld();
   }
 
-  /// After [#NAMES], but one parameter gets another tensor.
+  /// Returns [#NAMES] with another tensor for one parameter.
   private static ParameterNames renamed(String parameter, String tensor) {
     Map<String, String> table = new HashMap<>(TABLE);
     table.put(parameter, tensor);
     return names(table);
   }
 
-  /// The file has two tensors more.
+  /// Returns names that ignore the file's further tensors.
   private static ParameterNames names(Map<String, String> table) {
     ParameterNames.Builder builder = ParameterNames.builder();
     table.forEach((parameter, tensor) -> builder.rule(parameter, tensor));
@@ -309,7 +311,8 @@ class ParameterLoadTest {
     assertThatThrownBy(() -> load(file, names))
         .isInstanceOf(MisuseException.class)
         .hasMessageContainingAll(words);
-    // Before values are read: DJL leaves its copies of a GPU's values with the manager.
+    // The check comes before values are read, because DJL leaves copies of a GPU's values with the
+    // manager.
     assertThat(manager.getManagedArrays()).hasSize(managed);
     assertThat(arrays().stream().map(NDArray::toFloatArray).toList())
         .usingRecursiveComparison()

@@ -38,8 +38,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Rules map tensors to parameters, transform them, and are refused where they are not total and
-/// unambiguous.
+/// Rules map tensors to parameters and transform the tensors. Rules that leave out or repeat a
+/// parameter or tensor are refused.
 @ExtendWith(NoLeaks.class)
 class ParameterRulesTest {
   private static final LoadOptions DEFAULTS = LoadOptions.defaults();
@@ -59,7 +59,7 @@ class ParameterRulesTest {
     manager.close();
   }
 
-  /// A rule and the DJL operation on an array that the rule must equal on a tensor.
+  /// A rule, and the DJL operation on an array with the same result.
   record Case(
       String name,
       Shape tensor,
@@ -76,7 +76,7 @@ class ParameterRulesTest {
     }
   }
 
-  /// Tensors of 12 KB, which come in pieces where a slab holds 4 KiB.
+  /// Tensors of 12 KB, which are loaded in pieces if a slab holds 4 KiB.
   static Stream<Case> cases() {
     return Stream.of(
         new Case("as it is", new Shape(60, 50), array -> array),
@@ -151,7 +151,7 @@ class ParameterRulesTest {
         array.set(new float[Math.toIntExact(array.size())]);
         load(each, dtype, parameters, options);
         assertThat(parameters.get("p").getArray()).isSameAs(array);
-        // Small whole numbers are exact in BF16.
+        // Small integers are exact in BF16.
         assertIs(parameters.get("p"), each);
       }
     }
@@ -368,7 +368,7 @@ class ParameterRulesTest {
     assertThat(parameters.get("fc.weight").getArray().getDataType()).isEqualTo(DataType.FLOAT16);
   }
 
-  /// Two layers of GPT-2's names, as docs/weights.md shows them.
+  /// Two layers with GPT-2's names, as docs/weights.md shows them.
   @Test
   void aTransformersNames() throws IOException {
     ParameterNames names =

@@ -9,9 +9,9 @@ import ai.djl.nn.Parameter;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 
-/// Parameters of any type and shape, with which nothing is computed.
+/// A block of parameters of any type and shape, which computes nothing.
 class ParametersBlock extends AbstractBlock {
-  /// Adds one that has no array yet.
+  /// Adds a parameter that has no array yet.
   Parameter add(String name) {
     return addParameter(
         Parameter.builder()

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Restores of a part of a training.
+/// Restores of some parts of a training.
 @ExtendWith(NoLeaks.class)
 class PartialRestoreTest {
   private static final Shape INPUT = new Shape(2, 6);
@@ -81,7 +81,8 @@ class PartialRestoreTest {
     }
   }
 
-  /// The parameters of these names have the saved values, and the others have theirs of before.
+  /// Checks that parameters whose names match have the saved values, and that the others have
+  /// their values from before.
   private void requireRestored(
       Map<String, float[]> now, Map<String, float[]> before, String names) {
     now.forEach((path, values) ->
@@ -102,7 +103,7 @@ class PartialRestoreTest {
           .containsOnlyKeys("04Linear_weight", "04Linear_bias")
           .containsEntry(
               "04Linear_weight", "it has shape [5, 10], and the checkpoint's has [3, 10]");
-      // The body's moments are there, the head has none yet.
+      // The body has its moments, and the head has none yet.
       assertThat(PlainState.of(other.trainer).counts())
           .containsEntry("01Linear_weight", 3)
           .doesNotContainKey("04Linear_weight");
@@ -229,7 +230,8 @@ class PartialRestoreTest {
       model.setBlock(block(5));
       LoadOptions options = LoadOptions.builder().optSkipMismatched(true).build();
       for (int i = 0; i < 2; i++) {
-        // First into a block without arrays, whose head is initialised; then into its arrays.
+        // The first round restores into a block without arrays, whose head is then initialised;
+        // the second round restores into its arrays.
         Map<String, float[]> before = i == 0 ? Map.of() : values(model);
         LoadReport report =
             weights.load(

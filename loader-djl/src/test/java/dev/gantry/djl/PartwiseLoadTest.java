@@ -51,15 +51,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads into arrays that are there take no more memory beside them than that of three slabs: one that
-/// is used and two that are read.
+/// Loads into existing arrays need no more additional memory than three slabs: one whose bytes are
+/// used and two that are read.
 @ExtendWith(NoLeaks.class)
 class PartwiseLoadTest {
   private static final long SLAB_BYTES = 64 << 10;
 
   @TempDir private Path folder;
   private NDManager manager;
-  // Cold files are read past the page cache into further buffers.
+  // The files stay in the page cache, because cold files would be read past it into further
+  // buffers.
   private final Arena hot = Arena.ofConfined();
 
   @BeforeEach
@@ -74,7 +75,7 @@ class PartwiseLoadTest {
     hot.close();
   }
 
-  /// Four layers of 40 KiB, and one of 300 KiB, which comes row by row.
+  /// The file has four layers of 40 KiB, and one layer of 300 KiB, which is loaded row by row.
   @Test
   void aLoadIntoParametersHoldsThreeSlabs() throws IOException {
     Block block = block();
@@ -107,7 +108,7 @@ class PartwiseLoadTest {
     }
     try (Training fresh = training()) {
       restore(fresh);
-      // Into means and variances that the optimizer does not have yet.
+      // The restore also makes the means and variances that the optimizer does not have yet.
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
       assertThat(peakBytes()).isBetween(1L, 3 * (SLAB_BYTES + edgesBytes()));
       fresh.steps(2, 4);
@@ -116,7 +117,7 @@ class PartwiseLoadTest {
     }
   }
 
-  /// A device's memory for a part is taken once a slab.
+  /// A device allocates the memory of a part once for each slab.
   @Test
   void aPartOfAsManyBytesAsASlabHasOne() throws IOException {
     WeightsFile written = new WeightsFile();
@@ -131,7 +132,7 @@ class PartwiseLoadTest {
             List.copyOf(
                 WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().values()),
             (_, _, _) -> slabs.add(LiveResources.snapshot().slabs()));
-    // When the last part is taken, no other is held.
+    // No other slab is held when the last part is allocated.
     assertThat(slabs).hasSize(8).last().isEqualTo(1L);
   }
 
@@ -170,7 +171,7 @@ class PartwiseLoadTest {
     }
   }
 
-  /// No slab is held when the last bytes arrive.
+  /// The first part has a slab of its own; no slab is held when the last bytes arrive.
   @Test
   void whatFollowsTheFirstPartIsReadStraightIntoItsArrays() throws IOException {
     Block block = block();
@@ -209,7 +210,7 @@ class PartwiseLoadTest {
       var _ = live.refresh(checkpoint, ParameterNames.same(), options);
       int after = calls.count(FaultyFileCalls.Function.PREAD);
 
-      // The last read of the next one.
+      // The last read of the next refresh fails.
       calls.from(
           FaultyFileCalls.Function.PREAD,
           after + (after - before) - 1,
@@ -249,14 +250,15 @@ class PartwiseLoadTest {
     return LoadOptions.builder().slabBytes(SLAB_BYTES);
   }
 
-  /// Blocks that are read at both ends, and what aligns a slab. A device's memory has room for those of
-  /// any part, since parts take it one after the other.
+  /// Returns the size of the blocks that are read at both ends of a part, and of a slab's
+  /// alignment. A device reserves this space for the largest part, because parts take turns in its
+  /// memory.
   private long edgesBytes() {
     return manager.getDevice().isGpu() ? 1 << 20 : 4 * 4096;
   }
 
-  /// The most that slabs had at once since the test or its restore began. DJL's own arrays do not count, nor what is
-  /// kept idle for the next load.
+  /// Returns the largest size of all slabs at once since the test or its restore began. DJL's own
+  /// arrays do not count, and neither does idle memory.
   private static long peakBytes() {
     MemoryUse most = LiveResources.mostUsed();
     return most.hostBytes() + most.deviceBytes();
@@ -270,8 +272,8 @@ class PartwiseLoadTest {
         var _ = hot(file);
       }
     }
-    // Checksums would be taken before, by as many threads
-    // as there are processors, in buffers of their own.
+    // The restore computes no checksums, because these need a thread with its own buffers for each
+    // processor.
     var _ =
         new TrainingRestore(
                 GantrySession.shared(),
@@ -282,7 +284,7 @@ class PartwiseLoadTest {
             .into(new RestoreTarget(training.model, training.trainer));
   }
 
-  /// With 6 features, so that the layer in the middle is the large one: 120 KiB.
+  /// Makes a training with 6 features, whose largest layer is the middle one with 120 KiB.
   private static Training training() {
     Training.seed(1);
     Block block =
@@ -305,7 +307,7 @@ class PartwiseLoadTest {
     return layer == 5 ? 768 : 100;
   }
 
-  /// The weights of a layer with 100 inputs.
+  /// Returns the weights of a layer with 100 inputs.
   private static float[] values(int layer) {
     float[] values = new float[units(layer) * 100];
     for (int i = 0; i < values.length; i++) {

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The same tensors on several devices.
+/// Loads of the same tensors onto several devices.
 @ExtendWith(NoLeaks.class)
 class PlacementTest {
   private static final List<Device> CPU = List.of(Device.cpu());

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Quantised tensors become floating-point ones as part of the load, by their scales.
+/// A load turns quantised tensors into floating-point tensors with their scales.
 @ExtendWith(NoLeaks.class)
 class QuantisedLoadTest {
   private static final TensorShape SHAPE = TensorShape.of(75, 50);
@@ -54,10 +54,10 @@ class QuantisedLoadTest {
     manager.close();
   }
 
-  /// @param scales their shape; null for none
-  /// @param block the configuration's rows and columns of a block; 0 for none
+  /// @param scales the shape of the scales; null for none
+  /// @param block the rows and columns of a block in the configuration; 0 for none
   private record Case(String name, DType dtype, TensorShape scales, DType scaleType, int block) {
-    /// The scale of an element.
+    /// Returns the index of an element's scale.
     int scale(int row, int column) {
       return switch (scales.rank()) {
         case 0 -> 0;
@@ -101,7 +101,7 @@ class QuantisedLoadTest {
     }
   }
 
-  /// libcufile brings codes and scales to a GPU, as `gds` would.
+  /// libcufile reads codes and scales onto a GPU, by the same code as `gds`.
   @ParameterizedTest
   @MethodSource("cases")
   @Tag("gpu")
@@ -121,7 +121,7 @@ class QuantisedLoadTest {
       assertThat(report.get().bytesByTransport()).containsOnlyKeys(Transport.COMPAT);
       arrays.close();
     } catch (DeviceUnavailableException e) {
-      // Containers without udev's records.
+      // libcufile refuses files in containers without udev's records.
       abort("cuFile cannot have files here: " + e.getMessage());
     }
   }
@@ -148,7 +148,7 @@ class QuantisedLoadTest {
   @MethodSource("cases")
   void intoParametersNewAndOld(Case each) throws IOException {
     float[] expected = write(each);
-    // 75 rows of 50 bytes that become 150 bytes each do not fit into a slab.
+    // The 75 rows, whose 50 bytes become 150 bytes each, do not fit into one slab.
     LoadOptions options = LoadOptions.builder().slabBytes(4096).optCast(DataType.FLOAT32).build();
     try (Weights weights = Weights.open(folder)) {
       ParameterList parameters = parameter();
@@ -203,7 +203,7 @@ class QuantisedLoadTest {
     }
   }
 
-  /// Without it, the codes' values would be wrong.
+  /// Without its configuration a load would return the codes' values, which are wrong.
   @Test
   void aConfigurationThatIsThereMustBeReadable() throws IOException {
     write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
@@ -239,8 +239,8 @@ class QuantisedLoadTest {
     NoLeaks.assertNothingIsHeld();
   }
 
-  /// Writes the tensor and its scales, and returns the values, which are exact in BF16: small numbers
-  /// times powers of two.
+  /// Writes the tensor and its scales, and returns the values. All values are small integers times
+  /// powers of two, which are exact in BF16.
   private float[] write(Case each) throws IOException {
     SplittableRandom random = new SplittableRandom(5);
     int rows = Math.toIntExact(SHAPE.dimension(0));
@@ -254,7 +254,7 @@ class QuantisedLoadTest {
     for (int i = 0; i < codes.length; i++) {
       int mantissa = random.nextInt(4);
       boolean negative = random.nextBoolean();
-      // 1 to 1.75 in quarters, or the same number of I8.
+      // The value is 1 to 1.75 in steps of a quarter, or 1 to 4 for I8.
       double value =
           switch (each.dtype()) {
             case F8_E4M3 -> 1 + mantissa / 4.0;

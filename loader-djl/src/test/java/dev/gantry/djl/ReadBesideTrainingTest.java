@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A server opens a training's checkpoints while the training has their folder open.
+/// A server opens the checkpoints of a training that has their folder open.
 @ExtendWith(NoLeaks.class)
 class ReadBesideTrainingTest {
   @TempDir private Path folder;
@@ -124,7 +124,7 @@ class ReadBesideTrainingTest {
     }
   }
 
-  /// Makes a step, saves, and returns one of the parameters.
+  /// Makes a step, saves it, and returns one of the parameters.
   private float[] save(int step, double accuracy) {
     return save(step, Map.of("accuracy", accuracy));
   }

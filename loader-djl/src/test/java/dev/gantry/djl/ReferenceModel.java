@@ -24,8 +24,8 @@ import java.util.Map;
 import java.util.Objects;
 import org.assertj.core.data.Offset;
 
-/// A classifier in three shards that safetensors' own writer made, and what numpy says that it
-/// answers.
+/// A classifier in three data files that safetensors' own writer made, and its answers as numpy
+/// computed them.
 final class ReferenceModel {
   private static final ParameterNames NAMES =
       ParameterNames.of(
@@ -49,7 +49,7 @@ final class ReferenceModel {
 
   private ReferenceModel() {}
 
-  /// Loads it into a new block, before or after that is initialised.
+  /// Loads the model into a new block, before or after the block is initialised.
   static void assertAnswers(NDManager parent, boolean initializeFirst, boolean lazy)
       throws IOException {
     Path folder = FOLDER;

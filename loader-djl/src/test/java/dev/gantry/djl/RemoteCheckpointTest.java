@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Checkpoints of steps 1 and 2 that are also in another store.
+/// Checkpoints of steps 1 and 2 that also have copies in another store.
 @ExtendWith(NoLeaks.class)
 class RemoteCheckpointTest {
   @TempDir(factory = InMemory.class)
@@ -60,7 +60,7 @@ class RemoteCheckpointTest {
     training.steps(100, 102);
   }
 
-  /// The loss is the step.
+  /// Saves a step with the step's number as the loss.
   private static void save(CheckpointSaver saver, long step, Training training) {
     var _ =
         saver.save(
@@ -124,7 +124,7 @@ class RemoteCheckpointTest {
       assertThat(PlainState.of(training.trainer)).isEqualTo(first);
       assertThat(saver.list()).extracting(one -> one.step()).containsExactly(1L, 2L);
     }
-    // All is as if nothing had been damaged.
+    // The restores have replaced the damaged files from the copies.
     try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
           .isEqualTo(2);
@@ -164,7 +164,8 @@ class RemoteCheckpointTest {
     }
   }
 
-  /// The best is kept there by the rules for copies, and comes from there.
+  /// The store keeps the best checkpoint by its own retention, and a restore fetches it from
+  /// there.
   @Test
   void theBestByAMetricIsKeptThere() {
     Retention best =
@@ -223,7 +224,7 @@ class RemoteCheckpointTest {
     }
   }
 
-  /// Step 2 is damaged in both places, and step 1 is in the other one only.
+  /// Step 2 is damaged in both stores, and the remote store alone has step 1.
   @Test
   void theOneBeforeMayComeFromThere() throws IOException {
     damageThere(2);
@@ -254,7 +255,8 @@ class RemoteCheckpointTest {
     }
   }
 
-  /// Each time that the latest is being opened, a training saves another one and removes it.
+  /// While the latest checkpoint is being opened, a training saves another one and removes the
+  /// latest.
   @ParameterizedTest
   @ValueSource(strings = {"manifest.json", "model.safetensors.index.json", "model.safetensors"})
   void theLatestIsOpenedAnewWhenItIsRemovedMeanwhile(String opened) {

@@ -51,8 +51,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Weights that a server keeps in the host's memory, over their arrays. All devices are named, since DJL's own choice
-/// may be a GPU, for which bytes of the host's memory are copied.
+/// Arrays over weights that a server keeps in host memory. The tests name all devices, because
+/// DJL's default device may be a GPU, to which host memory would be copied.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class ResidentWeightsTest {
@@ -109,7 +109,7 @@ class ResidentWeightsTest {
     return Weights.open(server.location().toString());
   }
 
-  /// Descriptors and mappings.
+  /// Counts this process's descriptors and mappings of memory files.
   private static long memoryFiles() throws IOException {
     long count = 0;
     try (Stream<Path> all = Files.list(Path.of("/proc/self/fd"))) {
@@ -117,7 +117,7 @@ class ResidentWeightsTest {
         try {
           count += Files.readSymbolicLink(one).toString().contains("gantry-resident") ? 1 : 0;
         } catch (IOException _) {
-          // It was the list's own.
+          // The descriptor was the one that listed the directory.
         }
       }
     }
@@ -151,7 +151,7 @@ class ResidentWeightsTest {
             weights.load(manager, LoadOptions.builder().optCast(DataType.FLOAT64).build())) {
       assertThat(lazy.get("numbers")).isEqualTo(expected.get("numbers"));
       assertThat(cast.get("weight").toDoubleArray()).containsExactly(1, 2, 3, 4, 5, 6);
-      // This one is copied.
+      // The cast array is a copy, so it can be written.
       cast.get("weight").muli(2);
       NDArray there = manager.zeros(new Shape(2, 3));
       weights.copyTo("weight", there);
@@ -214,7 +214,7 @@ class ResidentWeightsTest {
         copy.addi(1);
         sum.addi(1);
       }
-      // Who writes past the guard changes a page of its own.
+      // A write that bypasses the guard changes only this process's copy of the page.
       MemorySegment.ofAddress(TorchArrays.address(array))
           .reinterpret(4)
           .set(ValueLayout.JAVA_FLOAT_UNALIGNED, 0, 99);
@@ -321,7 +321,8 @@ class ResidentWeightsTest {
     }
   }
 
-  /// The model's folder has what the block needs; the weights come from the server.
+  /// The model's folder has all that the block needs except the weights, which come from the
+  /// server.
   @ParameterizedTest
   @ValueSource(strings = {"PyTorch", "Gantry"})
   void criteriaTakeThem(String engine) throws Exception {
@@ -356,7 +357,7 @@ class ResidentWeightsTest {
             LoadOptions.defaults(),
             new Shape(1, 3));
       }
-      // The engine "Gantry" loads nothing more then.
+      // With this property the engine "Gantry" loads no further parameters.
       model.setProperty("hasParameter", "false");
       return block;
     };

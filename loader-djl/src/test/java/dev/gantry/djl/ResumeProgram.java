@@ -5,7 +5,7 @@ import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
 import java.nio.file.Path;
 
-/// Goes on from the latest checkpoint of a folder. For a JVM of its own.
+/// Continues from the latest checkpoint of a folder. For a JVM of its own.
 final class ResumeProgram {
   private ResumeProgram() {}
 

@@ -7,11 +7,12 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import java.nio.file.Path;
 
-/// Saves a model of some bytes, restores it, and says what became of it. For a JVM of its own.
+/// Saves a model of a given size, restores it, and prints the result. For a JVM of its own.
 final class SaveProgram {
   private SaveProgram() {}
 
-  /// @param arguments the folder, how many arrays of 50 MB, whether to save asynchronously
+  /// @param arguments the folder, the number of arrays of 50 MB, and whether to save
+  ///     asynchronously
   public static void main(String[] arguments) {
     ParametersBlock block = new ParametersBlock();
     try (Model model = Model.newInstance("large", "PyTorch");

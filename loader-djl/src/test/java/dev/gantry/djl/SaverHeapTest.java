@@ -21,7 +21,7 @@ class SaverHeapTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aHeapOf64MegabytesIsEnoughFor200(boolean async) {
-    // The model, its snapshot, and the values that come back.
+    // The test needs memory for the model, for its snapshot and for the restored values.
     Machine.assumeAvailable(1L << 30);
     Path checkpoints = folder.resolve("checkpoints");
     assertThat(

@@ -21,13 +21,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Saves take two buffers a thread and their snapshots, by the counters of what is in use.
+/// Saves take two buffers for each thread and their snapshots, by the counters of memory in use.
 @ExtendWith(NoLeaks.class)
 class SaverMemoryTest {
-  /// The memory that a snapshot may take beyond its need.
+  /// The memory that a snapshot may take in addition to its bytes.
   private static final long SPARE_BYTES = 1 << 20;
 
-  /// The memory that writing the manifest may take.
+  /// The memory that the writing of the manifest may take.
   private static final long LEAST_BYTES = 512 << 10;
 
   @TempDir private Path folder;
@@ -38,7 +38,7 @@ class SaverMemoryTest {
     return LiveResources.mostUsed();
   }
 
-  /// @param units of the layer's input and output
+  /// @param units the number of the layer's inputs and outputs
   @ParameterizedTest
   @CsvSource({"10, 4096", "700, 4096", "700, 1048576", "1500, 16777216"})
   void ofOneWriter(int units, long requestBytes) {
@@ -85,7 +85,7 @@ class SaverMemoryTest {
             }
             saver.await();
           });
-      // The parameters, and Adam's means and variances.
+      // The state has the parameters, and Adam's means and variances.
       long state =
           3L
               * Float.BYTES

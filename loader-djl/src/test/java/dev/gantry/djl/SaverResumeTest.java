@@ -32,8 +32,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A training that goes on from a checkpoint has, bit for bit, the losses of one that was never
-/// interrupted.
+/// A training that continues from a checkpoint has, bit for bit, the losses of a training that was
+/// never interrupted.
 @ExtendWith(NoLeaks.class)
 class SaverResumeTest {
   static final int INTERRUPTED = Optimizers.TURN;
@@ -56,7 +56,7 @@ class SaverResumeTest {
     assertGoesOn(Training::tied, Optimizers::adam);
   }
 
-  /// The training's steps are made before the first byte is written.
+  /// The training makes further steps before the first byte is written.
   @ParameterizedTest
   @MethodSource("optimizers")
   void asTheTrainingWasWhenItWasSavedThoughItWentOn(Supplier<Optimizer> optimizer) {
@@ -116,7 +116,7 @@ class SaverResumeTest {
     assertResumes(block, optimizer, state, save(block, optimizer));
   }
 
-  /// @return the losses after the step that was saved
+  /// @return the losses after the saved step
   private List<Integer> save(Supplier<Block> block, Supplier<Optimizer> optimizer) {
     Training.seed(1);
     try (Training training = new Training(block.get(), optimizer.get());

@@ -35,10 +35,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// A model folder as DJL Serving loads it: `serving.properties`, weights, and a jar with a block
-/// factory. Serving's artifacts are on no registry, so this builds the `Criteria` that its
-/// `ModelInfo` builds, and asks with the bytes that its HTTP front end passes on.
+/// factory. Serving's artifacts are on no registry, so the test builds the same `Criteria` as
+/// Serving's `ModelInfo`, and sends the bytes that Serving's HTTP front end passes on.
 class ServingFolderTest {
-  /// A block alone, as DJL's contract has it, and the names of its tensors.
+  /// A factory of a block alone, as DJL's contract defines it, with the names of its tensors.
   private static final String BLOCK =
       """
       package demo;
@@ -69,7 +69,7 @@ class ServingFolderTest {
       }
       """;
 
-  /// A block with its parameters.
+  /// A factory of a block with its parameters.
   private static final String LOADED =
       """
       package demo;
@@ -98,7 +98,8 @@ class ServingFolderTest {
 
   @TempDir private Path temporary;
 
-  /// @param jarsInTheFolder whether Gantry, too, lies in the model's folder, below DJL's class loader
+  /// @param jarsInTheFolder whether Gantry's jars also lie in the model's folder, so that a class
+  ///     loader below DJL's loads them
   @ParameterizedTest
   @CsvSource({
     "engine=Gantry blockFactory=demo.Digits parameterNames=demo.Digits inputShapes=(1;2), false",
@@ -138,7 +139,7 @@ class ServingFolderTest {
     }
   }
 
-  /// As Serving's `ModelInfo.load`.
+  /// Builds the criteria like Serving's `ModelInfo.load`.
   private static Criteria<Input, Output> criteria(Path folder) {
     return Criteria.builder()
         .setTypes(Input.class, Output.class)
@@ -151,7 +152,7 @@ class ServingFolderTest {
         .build();
   }
 
-  /// The request is an NDList's bytes, and so is the answer.
+  /// Predicts; request and answer are the bytes of an NDList.
   private static float[] answer(Predictor<Input, Output> predictor) throws Exception {
     try (NDManager manager = NDManager.newBaseManager();
         NDArray question = manager.create(new float[][] {{1, 2}})) {
@@ -165,7 +166,7 @@ class ServingFolderTest {
     }
   }
 
-  /// The class of a loaded array, as the test's class loader has it.
+  /// Returns the class of a loaded array in the test's class loader.
   private Class<?> classHere() {
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(temporary.resolve("digits"))) {

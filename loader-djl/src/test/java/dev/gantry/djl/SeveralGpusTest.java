@@ -46,7 +46,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A training on two GPUs of the process. DJL knows one CPU only, so no other host runs it.
+/// A training on two GPUs of one process. DJL has only one CPU device, so only a host with two
+/// GPUs can run it.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class SeveralGpusTest {
@@ -94,7 +95,7 @@ class SeveralGpusTest {
     return new Training(block, optimizer.get(), gpus(gpus), new Shape(BATCH, 3, 5), listeners);
   }
 
-  /// The mean loss of each batch.
+  /// Trains, and returns the mean loss of each batch.
   private static List<Float> train(Trainer trainer, ShardDataset dataset, int batches)
       throws IOException, TranslateException {
     return train(trainer, trainer.iterateDataset(dataset).iterator(), batches);
@@ -218,21 +219,22 @@ class SeveralGpusTest {
     }
   }
 
-  /// DJL's own updates leave different values on each device. With Adam they would depend on the
-  /// order in which DJL comes to the parameters, which is another in each run.
+  /// Without the listener, DJL's updates leave different values on each device. With Adam the
+  /// values would also depend on the order in which DJL updates the parameters, which differs from
+  /// run to run.
   @Test
   void aTrainingOnTwoGoesOnBitForBit() throws Exception {
     goesOnBitForBit(() ->
         Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.2f)).optMomentum(0.9f).build());
   }
 
-  /// The running means differ.
+  /// The running means differ from device to device.
   @Test
   void aTrainingWithTheListenerGoesOnBitForBit() throws Exception {
     goesOnBitForBit(() -> Optimizer.adam().build(), new DataParallelListener());
   }
 
-  /// A restored training with dropout and batch normalisation goes on bit for bit.
+  /// Checks that a restored training with dropout and batch normalisation continues bit for bit.
   private void goesOnBitForBit(Supplier<Optimizer> optimizer, TrainingListener... listeners)
       throws Exception {
     List<Float> expected;

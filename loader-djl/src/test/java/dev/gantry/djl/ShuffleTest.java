@@ -22,8 +22,8 @@ import org.junit.jupiter.api.io.TempDir;
 /// sorted by class.
 @ExtendWith(NoLeaks.class)
 class ShuffleTest {
-  /// The number of classes in the least mixed batch of 6,000 samples in random order, by the same
-  /// seeds.
+  /// The smallest number of classes in a batch, if 6,000 samples are in random order, with the
+  /// same seeds.
   private static final int FEWEST_CLASSES = 6;
 
   @TempDir(factory = InMemory.class)
@@ -79,7 +79,7 @@ class ShuffleTest {
     }
   }
 
-  /// How often the log warns while two epochs are read.
+  /// Returns how often the log warns while two epochs are read.
   private static int warnings(Supplier<GantryDataset> opened) {
     String log =
         StandardError.during(() -> {

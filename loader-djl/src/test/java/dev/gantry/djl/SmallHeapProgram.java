@@ -6,7 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import java.nio.file.Path;
 
-/// Loads a checkpoint of one U8 vector and says the sum of its end. For a JVM of its own.
+/// Loads a checkpoint of one U8 vector and prints the sum of its end. For a JVM of its own.
 final class SmallHeapProgram {
   private SmallHeapProgram() {}
 

@@ -37,8 +37,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeSet;
 
-/// Points of ten classes, all of one class before those of the next, as folders of images often
-/// are; and a training that shows whether batches mix them.
+/// Points of ten classes that are sorted by class, like many folders of images; and a training
+/// whose accuracy shows whether batches mix the classes.
 final class SortedClasses {
   static final int CLASSES = 10;
   static final int SAMPLES = 6000;
@@ -52,7 +52,7 @@ final class SortedClasses {
     return sample / OF_CLASS;
   }
 
-  /// @param seed of the noise: of the classes there are the same
+  /// @param seed the seed of the noise; the classes are always the same
   private static float[] points(long seed) {
     Random classes = new Random(1);
     float[] centres = new float[CLASSES * FEATURES];
@@ -111,7 +111,7 @@ final class SortedClasses {
     return TfRecordShards.files(folder, "sorted", files);
   }
 
-  /// How many classes each whole batch of an epoch has.
+  /// Returns the number of classes in each full batch of an epoch.
   static List<Integer> classes(Dataset dataset, NDManager manager) throws Exception {
     List<Integer> classes = new ArrayList<>();
     for (Batch batch : dataset.getData(manager)) {
@@ -128,7 +128,7 @@ final class SortedClasses {
     return classes;
   }
 
-  /// DJL's own dataset, in memory, with its own shuffle.
+  /// Returns DJL's own dataset in memory, with DJL's shuffle.
   static Dataset inMemory(NDManager manager) {
     return new ArrayDataset.Builder()
         .setData(manager.create(points(2), new Shape(SAMPLES, FEATURES)))
@@ -145,8 +145,8 @@ final class SortedClasses {
     return manager.create(labels);
   }
 
-  /// The part of unseen samples that a network with batch normalisation gets right after it was
-  /// trained with the dataset.
+  /// Trains a network with batch normalisation on the dataset, and returns its accuracy on unseen
+  /// samples.
   static double accuracy(Dataset train) throws Exception {
     Training.seed(5);
     SequentialBlock block =

@@ -5,11 +5,11 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/// Where the tests' logger writes.
+/// The standard error, to which the tests' logger writes.
 final class StandardError {
   private StandardError() {}
 
-  /// The text that is logged while `work` runs.
+  /// Returns the text that is logged while `work` runs.
   static String during(Runnable work) {
     PrintStream before = System.err;
     ByteArrayOutputStream log = new ByteArrayOutputStream();

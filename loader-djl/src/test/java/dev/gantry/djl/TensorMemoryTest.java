@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Tensors are handed to other libraries as plain memory.
+/// Tensors are passed to other libraries as plain memory.
 @ExtendWith(NoLeaks.class)
 class TensorMemoryTest {
   @TempDir private Path folder;

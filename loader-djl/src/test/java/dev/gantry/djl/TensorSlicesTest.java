@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A rank's parts of tensors.
+/// The slices of tensors that belong to one rank.
 @ExtendWith(NoLeaks.class)
 class TensorSlicesTest {
   @TempDir private Path folder;

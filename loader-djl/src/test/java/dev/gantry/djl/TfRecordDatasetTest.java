@@ -51,7 +51,8 @@ class TfRecordDatasetTest {
         .optPoison(true);
   }
 
-  /// The labels in their order, each of which all fields agree with.
+  /// Returns the labels in their order, and checks that all fields of a sample agree with its
+  /// label.
   private static List<Long> checkedLabels(TfRecordDataset dataset, NDManager manager) {
     List<Long> all = new ArrayList<>();
     for (Batch batch : dataset.getData(manager)) {
@@ -158,7 +159,7 @@ class TfRecordDatasetTest {
     }
   }
 
-  /// Rank 0 has indexes and rank 1 has none: without a shuffle they read in one order.
+  /// Rank 0 has indexes and rank 1 has none; without a shuffle both read in the same order.
   @Test
   void ranksReadByIndexesOrAsStreamsButWithAShuffleOnlyAlike() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
@@ -276,7 +277,7 @@ class TfRecordDatasetTest {
   void brokenRecordsFailTheirBatchOrAreLeftOut() throws IOException {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.NONE);
     try (RandomAccessFile file = new RandomAccessFile(files.getFirst().toFile(), "rw")) {
-      // In the data of the second record.
+      // The offset lies in the data of the second record.
       file.seek(file.length() / SAMPLES + 40);
       int before = file.read();
       file.seek(file.getFilePointer() - 1);
@@ -305,7 +306,8 @@ class TfRecordDatasetTest {
     }
   }
 
-  /// As a writer on Spark leaves them that ends within its commit, of a new set and over an old one.
+  /// The folder looks as if a writer on Spark had ended within its commit, of a new set and over
+  /// an old set.
   @Test
   void aFolderOfASetIsReadAsAWholeOrNotAtAll() throws IOException {
     Path set = Files.createDirectory(folder.resolve("set"));
@@ -332,7 +334,8 @@ class TfRecordDatasetTest {
     }
   }
 
-  /// As [dev.gantry.formats.tfrecord.TfRecordShards] leaves them when its process ends within its commit.
+  /// The folder looks as if the process of [dev.gantry.formats.tfrecord.TfRecordShards] had ended
+  /// within its commit.
   @Test
   void aFolderOfANamedSetIsReadAsAWholeOrNotAtAll() throws IOException {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
@@ -351,7 +354,7 @@ class TfRecordDatasetTest {
     }
   }
 
-  /// A path names one file, or a folder with the files in it, and is no pattern.
+  /// A path names one file or a folder of files, and is no pattern.
   @Test
   void aPathIsAFileOrAFolder() throws IOException {
     List<Path> _ = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
@@ -371,7 +374,8 @@ class TfRecordDatasetTest {
         .hasMessageContainingAll("setPath", pattern.toString(), "no such file or folder");
   }
 
-  /// A reader that names the files which it finds is refused as one that names their folder.
+  /// A dataset that names the files of an incomplete set is refused like one that names their
+  /// folder.
   @Test
   void filesOfASetThatIsNotWholeAreRefusedByTheirNamesToo() throws IOException {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);

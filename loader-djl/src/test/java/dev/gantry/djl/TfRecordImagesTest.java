@@ -34,7 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Records with a picture in `image/encoded`, as those of ImageNet have, as batches.
+/// Batches from records with a picture in `image/encoded`, like those of ImageNet.
 @ExtendWith(NoLeaks.class)
 class TfRecordImagesTest {
   private static final String IMAGE = "image/encoded";
@@ -50,7 +50,7 @@ class TfRecordImagesTest {
     file = folder.resolve("train-00000-of-00001");
   }
 
-  /// Pictures of different sizes and colours.
+  /// Makes pictures of different sizes and colours.
   private static byte[] picture(int sample) throws IOException {
     BufferedImage image = new BufferedImage(16 + sample, 40 - sample, BufferedImage.TYPE_INT_RGB);
     for (int x = 0; x < image.getWidth(); x++) {
@@ -90,7 +90,7 @@ class TfRecordImagesTest {
         .setSampling(4);
   }
 
-  /// The pixels of each sample, by its label.
+  /// Returns the pixels of each sample by its label.
   private static List<byte[]> pictures(TfRecordDataset dataset, NDManager manager) {
     byte[][] all = new byte[SAMPLES][];
     for (Batch batch : dataset.getData(manager)) {

@@ -31,8 +31,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A module of TorchScript that DJL loaded takes weights from safetensors. `make.py` beside the
-/// resources makes the module and the answers.
+/// A module of TorchScript that DJL has loaded gets weights from safetensors. The `make.py` of the
+/// resources makes the module and the expected answers.
 class TorchScriptTest {
   @TempDir private Path folder;
   private Expected expected = new Expected(List.of(), List.of(), List.of(), Map.of());
@@ -103,14 +103,15 @@ class TorchScriptTest {
     }
   }
 
-  /// With and without gradients, which `trainParam` decides.
+  /// The option `trainParam` decides whether parameters have gradients.
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void itsParametersTakeOtherWeights(boolean trainParam) throws Exception {
     try (ZooModel<NDList, NDList> model = module("net.pt", trainParam);
         Predictor<NDList, NDList> predictor = model.newPredictor();
         Weights weights = Weights.open(weights())) {
-      // More than once: TorchScript optimises what it has run.
+      // The module runs several times, because TorchScript optimises a module after its first
+      // runs.
       for (int run = 0; run < 4; run++) {
         assertAnswers(predictor, model, expected.before());
       }

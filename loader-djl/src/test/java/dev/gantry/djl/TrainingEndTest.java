@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Trainings of 12 steps that save every fifth.
+/// Trainings of 12 steps that save every fifth step.
 @ExtendWith(NoLeaks.class)
 class TrainingEndTest {
   @TempDir(factory = InMemory.class)

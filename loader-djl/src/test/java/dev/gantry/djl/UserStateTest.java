@@ -20,13 +20,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A training whose dataset draws random numbers of its own.
+/// A training whose dataset draws its own random numbers.
 @ExtendWith(NoLeaks.class)
 class UserStateTest {
   private static final int EPOCHS = 2;
   private static final int STEPS = 8;
 
-  /// How many batches have got noise.
+  /// The number of batches that got noise.
   private final AtomicLong drawn = new AtomicLong();
 
   @TempDir(factory = InMemory.class)
@@ -59,7 +59,7 @@ class UserStateTest {
       drawn.set(100);
       assertThat(resumed(noisy(), step)).as("from step %d", step).isEqualTo(end);
     }
-    // The training does differ where the state is not restored.
+    // Without the restored state the training must differ, or the test would show nothing.
     drawn.set(100);
     assertThat(StandardError.during(() -> assertThat(resumed(saver(), 3)).isNotEqualTo(end)))
         .contains("WARN", "gantry-step-3 has the state 'noise', which no optState names");

@@ -38,12 +38,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads that compare checksums while they read.
+/// Loads that compare checksums of the bytes that they read.
 @ExtendWith(NoLeaks.class)
 class VerifiedLoadTest {
   private static final int MANY = 500_000;
 
-  /// Eight digits and the end of the line.
+  /// The length of a line's end: eight digits and a line feed.
   private static final int SUM_LENGTH = 9;
 
   private static final LoadOptions VERIFIED = LoadOptions.builder().optVerify(true).build();
@@ -142,14 +142,14 @@ class VerifiedLoadTest {
     assertThatThrownBy(() -> load(VERIFIED))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("stale-sums: they are of another w.safetensors");
-    // Ours are replaced.
+    // A file of checksums that Gantry made may be replaced.
     build();
     assertThat(load(VERIFIED)).hasSize(1);
     write(2);
     sums[sums.length - 1] ^= 1;
     Files.write(SafetensorsSums.sumsFile(file), sums);
     assertThatThrownBy(() -> load(VERIFIED)).hasMessageContaining("checksum-mismatch");
-    // A line that is no number, under the right sum of all lines.
+    // The line's checksum is no number, but the checksum of all lines is right.
     int end = sums.length - SUM_LENGTH;
     sums[end - 2] = 'z';
     int sum = Crc32c.of(MemorySegment.ofArray(sums).asSlice(0, end));

@@ -39,12 +39,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Archives that Commons Compress wrote, as batches.
+/// Batches from archives that Commons Compress wrote.
 @ExtendWith(NoLeaks.class)
 class WebDatasetTest {
   private static final int SAMPLES = 100;
 
-  /// Samples of each archive, the last one of fewer.
+  /// The number of samples in each archive; the last archive has fewer.
   private static final int OF_ARCHIVE = 30;
 
   @TempDir Path folder;
@@ -70,7 +70,7 @@ class WebDatasetTest {
         .array();
   }
 
-  /// The archives `train-000.tar` and so on.
+  /// Writes the archives `train-000.tar` and so on.
   private void write() {
     for (int first = 0; first < SAMPLES; first += OF_ARCHIVE) {
       Path file = folder.resolve(String.format(Locale.ROOT, "train-%03d.tar", first / OF_ARCHIVE));
@@ -108,7 +108,8 @@ class WebDatasetTest {
         .optPoison(true);
   }
 
-  /// The labels in their order, each of which all fields agree with.
+  /// Returns the labels in their order, and checks that all fields of a sample agree with its
+  /// label.
   private static List<Long> checkedLabels(Iterable<Batch> batches, int most) {
     List<Long> all = new ArrayList<>();
     for (Batch batch : batches) {

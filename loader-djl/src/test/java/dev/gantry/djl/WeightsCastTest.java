@@ -32,7 +32,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Casts at load time, against Java's own arithmetic.
+/// Casts of a load, compared with Java's own arithmetic.
 @ExtendWith(NoLeaks.class)
 class WeightsCastTest {
   private static final long SEED = 20261121;
@@ -130,7 +130,8 @@ class WeightsCastTest {
             DataType.UINT16,
             DataType.BOOLEAN,
             DataType.COMPLEX64);
-    // Before values are read: DJL leaves a copy with the manager when it reads a GPU's array.
+    // The check comes before values are read, because DJL leaves a copy with the manager when it
+    // reads a GPU's array.
     assertThat(manager.getManagedArrays()).hasSize(6);
     assertThat(list.get("f64").getFloat(0)).isEqualTo(0.5f);
     assertThat(list.get("i64").toLongArray()).containsExactly(5);
@@ -148,7 +149,7 @@ class WeightsCastTest {
             .raw("small", dtype, TensorShape.of(8), new byte[dtype.bits()])
             .write(folder.resolve("small.safetensors"));
     Weights weights = Weights.open(file);
-    // A read would fail in another way.
+    // Without the file a read would fail with another error.
     Files.delete(file);
     LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
     assertThatThrownBy(() -> weights.load(manager, options))
@@ -168,7 +169,8 @@ class WeightsCastTest {
         .hasMessageContaining(type.name());
   }
 
-  /// The first tensor fills a part, as large as a slab may be; the second is another part.
+  /// The first tensor fills a part, which is as large as a slab may be; the second tensor is in
+  /// another part.
   @Test
   void progressRisesOverThePartsAndEndsAtTheTotal() throws IOException {
     Path large = folder.resolve("1.safetensors");
@@ -193,7 +195,8 @@ class WeightsCastTest {
     assertThat(list)
         .extracting(NDArray::getDataType)
         .containsExactly(DataType.UINT8, DataType.FLOAT32);
-    // The parts are read at once. The blocks at a part's edges are read with it, yet do not count.
+    // The parts are read concurrently. The report counts the blocks at a part's edges, the
+    // progress does not.
     assertThat(heard).isSorted().endsWith(part + 100);
     assertThat(report.get().bytes()).isBetween(part + 100, part + 100 + 4 * 4096);
     assertThat(report.get().files()).hasSize(2);
@@ -205,7 +208,7 @@ class WeightsCastTest {
     return toFloats(
         DoubleStream.concat(
             DoubleStream.of(edges),
-            // All magnitudes, as the bits of floats.
+            // Random bits give floats of all magnitudes.
             DoubleStream.generate(() -> Float.intBitsToFloat(random.nextInt()))
                 .filter(value -> !Double.isNaN(value))
                 .limit(20_000)));

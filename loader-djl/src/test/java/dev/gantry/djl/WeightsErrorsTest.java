@@ -35,7 +35,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// After a failure nothing is loaded: the manager has no array, and no memory or file is held.
+/// After a failed load the manager has no new array, and no memory or file is held.
 @ExtendWith(NoLeaks.class)
 class WeightsErrorsTest {
   @TempDir private Path folder;
@@ -101,11 +101,11 @@ class WeightsErrorsTest {
         .hasMessageContaining("ENOENT");
   }
 
-  /// The first part is loaded and cast by the time that the second cannot be.
+  /// The first part is loaded and cast before the second part fails.
   @Test
   void aPartThatFailsTakesTheEarlierOnesWithIt() throws IOException {
     Path big = folder.resolve("1.safetensors");
-    // Sparse, and as large as a slab may be, so that the next tensor is another part.
+    // The file is sparse and as large as a slab may be, so the next tensor is in another part.
     WeightsFile.writeSparse(big, "zeros", 512L << 20);
     new WeightsFile().vector("next", DType.BF16, 1).write(folder.resolve("2.safetensors"));
     Weights weights = Weights.open(folder);
@@ -123,7 +123,7 @@ class WeightsErrorsTest {
     assertCancelled(LoadOptions.builder().optCancellation(cancellation));
   }
 
-  /// Cancelled while it runs, by the thread that loads: from its progress listener.
+  /// The loading thread cancels its own load from the progress listener.
   @Test
   void aCancellationInMidLoad() throws IOException {
     Cancellation cancellation = new Cancellation();
@@ -259,7 +259,7 @@ class WeightsErrorsTest {
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
   }
 
-  /// Three shards of one vector each.
+  /// Returns three data files with one vector each.
   private Weights shards() throws IOException {
     for (int i = 1; i <= 3; i++) {
       new WeightsFile()

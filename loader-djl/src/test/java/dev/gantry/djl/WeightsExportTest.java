@@ -43,7 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Rules that made parameters of tensors make the same tensors of the parameters.
+/// Rules that made parameters from tensors make the same tensors from the parameters.
 @ExtendWith(NoLeaks.class)
 class WeightsExportTest {
   @TempDir private Path folder;
@@ -63,7 +63,8 @@ class WeightsExportTest {
     return ParameterRulesTest.cases();
   }
 
-  /// A case's transforms, and those that take what it leaves out.
+  /// Returns the transforms of a case, and further transforms for the parts that the case leaves
+  /// out.
   private static List<List<TensorTransform>> all(
       List<TensorTransform> transforms, TensorShape tensor) {
     List<List<TensorTransform>> all = new ArrayList<>(List.of(List.of()));
@@ -395,7 +396,7 @@ class WeightsExportTest {
     }
   }
 
-  /// As a table may say: the parameters share one memory.
+  /// A table may map two parameters to one tensor; the parameters then share memory.
   @Test
   void twoParametersOfOneTensorInATable() throws IOException {
     Path file =

@@ -14,22 +14,22 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Makes safetensors files with known values. Names are of plain ASCII.
+/// Makes safetensors files with known values. Names must be plain ASCII.
 final class WeightsFile {
   private final List<String> entries = new ArrayList<>();
   private final ByteArrayOutputStream body = new ByteArrayOutputStream();
 
-  /// A tensor of these elements.
+  /// Adds a tensor with these elements.
   WeightsFile tensor(String name, DType dtype, TensorShape shape, double... values) {
     return raw(name, dtype, shape, bytes(dtype, values));
   }
 
-  /// A vector of these elements.
+  /// Adds a vector with these elements.
   WeightsFile vector(String name, DType dtype, double... values) {
     return tensor(name, dtype, TensorShape.of(values.length), values);
   }
 
-  /// A tensor of any dtype whose elements are these bytes.
+  /// Adds a tensor of any dtype from the bytes of its elements.
   WeightsFile raw(String name, DType dtype, TensorShape shape, byte... bytes) {
     entries.add(entry(name, dtype, shape, body.size(), body.size() + bytes.length));
     body.writeBytes(bytes);
@@ -44,9 +44,9 @@ final class WeightsFile {
     return file;
   }
 
-  /// Makes a file of one U8 vector of `bytes` zeros, which take no room on the disk.
+  /// Makes a sparse file of one U8 vector of `bytes` zeros.
   ///
-  /// @return where the data begin
+  /// @return the offset of the data
   static long writeSparse(Path file, String name, long bytes) throws IOException {
     byte[] head = head(List.of(entry(name, DType.U8, TensorShape.of(bytes), 0, bytes)));
     try (RandomAccessFile out = new RandomAccessFile(file.toFile(), "rw")) {
@@ -58,7 +58,8 @@ final class WeightsFile {
 
   private static byte[] head(List<String> entries) {
     String header = "{" + String.join(",", entries) + "}";
-    // As the reference writer pads it: the data begin at a multiple of 8.
+    // The header is padded as the reference writer does, so that the data begin at a multiple of
+    // 8.
     byte[] json = (header + " ".repeat(-header.length() & 7)).getBytes(StandardCharsets.US_ASCII);
     return ByteBuffer.allocate(Long.BYTES + json.length)
         .order(ByteOrder.LITTLE_ENDIAN)
@@ -72,8 +73,8 @@ final class WeightsFile {
         + (",\"data_offsets\":[" + begin + "," + end + "]}");
   }
 
-  /// The elements as their file has them: little endian, rounded to the nearest; complex numbers
-  /// have these as their real parts.
+  /// Returns the elements' bytes in a file: little endian, rounded to the nearest. For complex
+  /// dtypes the values are the real parts.
   static byte[] bytes(DType dtype, double... values) {
     ByteBuffer bytes =
         ByteBuffer.allocate(values.length * dtype.bits() / Byte.SIZE)
@@ -100,8 +101,8 @@ final class WeightsFile {
     }
   }
 
-  /// The upper half of a float, rounded to the nearest, ties to even. Not for NaN, of which the
-  /// rounding could make an infinity.
+  /// Returns the upper half of a float, rounded to the nearest, with ties to even. Not for NaN,
+  /// which the rounding could turn into an infinity.
   static short bfloat16(float value) {
     int bits = Float.floatToRawIntBits(value);
     return (short) ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16);

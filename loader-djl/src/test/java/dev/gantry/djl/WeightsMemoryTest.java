@@ -38,7 +38,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads take no more memory than they must, by the counters of what is in use.
+/// Loads take no more memory than they must, by the counters of memory in use.
 @ExtendWith(NoLeaks.class)
 class WeightsMemoryTest {
   private static final long SEED = 1422;
@@ -70,7 +70,7 @@ class WeightsMemoryTest {
     Random random = new Random(SEED + length);
     long bytes = 0;
     WeightsFile file = new WeightsFile();
-    // Behind an odd length the others break their alignment, and are moved.
+    // Tensors behind a tensor of an odd length are not aligned, so they are moved.
     for (DType dtype : List.of(DType.U8, DType.F32, DType.BF16, DType.I64, DType.F8_E4M3)) {
       int elements = length == 0 ? 0 : 1 + random.nextInt(length);
       bytes += (long) elements * dtype.bits() / Byte.SIZE;
@@ -91,14 +91,15 @@ class WeightsMemoryTest {
       try (Weights weights = Weights.open(folder)) {
         boolean all = !options.settings().lazy() && options.selection().isEmpty();
         MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
-        // Those that break their alignment are there twice.
+        // Tensors that are moved exist twice.
         assertThat(used.hostBytes()).isBetween(all ? bytes : 0, 2 * bytes + 16 * 4096);
         assertThat(used.pinnedBytes() + used.deviceBytes()).isZero();
       }
     }
   }
 
-  /// Has two parts of a load in memory at once: a part is read when the one behind it has its memory.
+  /// Calls that keep two parts of a load in memory at once: a part is read only after the next
+  /// part has its memory.
   private static final class Together extends ForwardingFileCalls {
     private final long begin;
     private final long partBytes;
@@ -144,7 +145,7 @@ class WeightsMemoryTest {
         Weights weights = Weights.open(path, session)) {
       calls.isOpen = true;
       MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
-      // FLOAT64 results are made by the engine, in its own memory.
+      // The engine makes FLOAT64 results in its own memory.
       long results =
           type == DataType.FLOAT64 ? 0 : (long) parts * SLAB_BYTES * type.getNumOfBytes();
       long made = type == DataType.FLOAT64 ? (long) SLAB_BYTES * Float.BYTES : 0;

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Memory lives as long as somebody can read it, and no longer.
+/// Memory lives as long as an array can read it, and no longer.
 @ExtendWith(NoLeaks.class)
 class WeightsOwnershipTest {
   @TempDir private Path folder;
@@ -50,7 +50,8 @@ class WeightsOwnershipTest {
         parent.close();
       }
       assertThat(NoLeaks.held().slabs()).isEqualTo(1);
-      // Before values are read: DJL leaves a copy with the manager when it reads a GPU's array.
+      // The check comes before values are read, because DJL leaves a copy with the manager when it
+      // reads a GPU's array.
       assertThat(manager.getManagedArrays()).containsExactly(view);
       assertThat(view.toFloatArray()).containsExactly(2, 3);
       assertThat(view.sum().getFloat()).isEqualTo(5);
@@ -149,7 +150,7 @@ class WeightsOwnershipTest {
     NoLeaks.assertNothingIsHeld();
   }
 
-  /// Neighbours that share an allocation hold all of it until the last of them is closed.
+  /// Adjacent tensors that share an allocation keep all of it until the last of them is closed.
   @Test
   void neighboursShareASlabThatGoesWithTheLast() throws IOException {
     Path two =

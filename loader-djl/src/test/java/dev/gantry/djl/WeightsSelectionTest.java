@@ -37,7 +37,7 @@ class WeightsSelectionTest {
   private Weights weights;
   private final AtomicReference<TransferReport> report = new AtomicReference<>();
 
-  /// `layer.big` is 4 MiB: element `i` is `i`.
+  /// The tensor `layer.big` has 4 MiB, and its element `i` is `i`.
   @BeforeEach
   void open() throws IOException {
     manager = NDManager.newBaseManager();
@@ -63,7 +63,7 @@ class WeightsSelectionTest {
 
   @Test
   void names() {
-    // The order is the file's.
+    // The arrays are in the file's order.
     NDList list = load(TensorSelection.names(List.of("tail", "head")));
     assertThat(list).extracting(NDArray::getName).containsExactly("head", "tail");
     assertThat(list.get("head").toFloatArray()).containsExactly(1, 2);

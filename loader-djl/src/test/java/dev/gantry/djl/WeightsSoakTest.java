@@ -29,7 +29,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loading and closing, again and again, leaves nothing. `benchmarks/measure soak` does that for hours, beside all else.
+/// Repeated loads leave no resource. `benchmarks/measure soak` repeats loads for hours, with other
+/// work at the same time.
 @ExtendWith(NoLeaks.class)
 class WeightsSoakTest {
   private static final int ROUNDS = 400;
@@ -38,8 +39,8 @@ class WeightsSoakTest {
 
   @TempDir private Path folder;
 
-  /// Views of what one thread loaded are read and closed by the other, so that the memory also goes
-  /// on another thread than it came.
+  /// Each thread also reads and closes views of the other thread's arrays, so that memory is freed
+  /// on another thread than it was allocated on.
   @Test
   void twoThreadsAtOnce() throws IOException, InterruptedException, ExecutionException {
     byte[] ones = new byte[ONES];
@@ -100,16 +101,16 @@ class WeightsSoakTest {
     view.close();
   }
 
-  /// Tolerances: descriptors none. Mappings and memory also belong to the JVM, which takes some for
-  /// compiled code and garbage collection at any time: a load that kept its mapping 40 times, or
-  /// its memory once, is beyond them.
+  /// The number of descriptors must not change. Mappings and memory have a tolerance, because the
+  /// JVM may take some for compiled code and garbage collection at any time; a load that kept its
+  /// mapping 40 times, or its memory once, would exceed it.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void fortyTimesLeaveTheProcessAsItWas(boolean lazy) throws IOException {
     long loadBytes = 128L << 20;
     Path file = folder.resolve("again.safetensors");
     WeightsFile.writeSparse(file, "zeros", loadBytes);
-    // Classes, compiled code, and libtorch's threads and buffers come with the first few.
+    // The first loads add classes, compiled code, and libtorch's threads and buffers.
     loadAndClose(file, loadBytes, lazy, 10);
     System.gc();
     long residentBytes = OwnProcess.residentBytes();
@@ -128,7 +129,7 @@ class WeightsSoakTest {
       try (NDManager manager = NDManager.newBaseManager();
           Weights weights = Weights.open(file)) {
         NDArray zeros = weights.load(manager, options).singletonOrThrow();
-        // Touches every page, of a mapping too.
+        // The maximum reads every page, also of a mapping.
         assertThat(zeros.max().toUint8Array()).containsExactly(0);
         LiveResources.Snapshot held = NoLeaks.held();
         assertThat(held.hostBytes() + held.deviceBytes() + held.mappedBytes())

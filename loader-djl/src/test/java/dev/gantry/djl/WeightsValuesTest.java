@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The values of a file are in the arrays, with their name, type and shape.
+/// Loaded arrays have the values, the names, the types and the shapes of the file.
 @ExtendWith(NoLeaks.class)
 class WeightsValuesTest {
   private static final Path CORPUS =

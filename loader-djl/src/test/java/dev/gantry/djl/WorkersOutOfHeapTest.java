@@ -48,8 +48,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// A worker finds no heap for its next step: the operation ends with that error or does without the worker, nothing
-/// stays, and the next operation of the same session is right.
+/// A worker finds no heap for its next step: the operation fails with that error or works without
+/// the worker, no resource is left, and the next operation of the same session succeeds.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class WorkersOutOfHeapTest {
@@ -61,7 +61,7 @@ class WorkersOutOfHeapTest {
     void run(WorkersOutOfHeapTest test) throws Exception;
   }
 
-  /// The kinds of workers that make file calls, ask stores, or look for a proxy.
+  /// The kinds of workers that make file calls, call stores, or ask for a proxy.
   enum Worker {
     READER("gantry-reader-", true, WorkersOutOfHeapTest::load),
     READER_OF_BATCHES("gantry-ring-", true, WorkersOutOfHeapTest::readShards),
@@ -83,8 +83,8 @@ class WorkersOutOfHeapTest {
     @SuppressWarnings("ImmutableEnumChecker") // The operations hold nothing.
     private final Operation operation;
 
-    /// @param thread the prefix of the workers' names
-    /// @param needed whether the operation cannot do without the worker
+    /// @param thread the prefix of the names of the workers' threads
+    /// @param needed whether the operation fails without the worker
     Worker(String thread, boolean needed, Operation operation) {
       this.thread = thread;
       this.needed = needed;
@@ -156,7 +156,7 @@ class WorkersOutOfHeapTest {
     worker.operation.run(this);
   }
 
-  /// Says that no address has a proxy, after a step.
+  /// A selector that runs a step and then gives no address a proxy.
   private static final class NoProxy extends ProxySelector {
     private final Runnable step;
 
@@ -244,7 +244,7 @@ class WorkersOutOfHeapTest {
     }
   }
 
-  /// Twelve tensors in slabs of two, with another type than the file's.
+  /// Loads twelve tensors in slabs of two, with a cast.
   private void loadInParts() throws IOException {
     Path parts = folder.resolve("parts.safetensors");
     WeightsFile written = new WeightsFile();

@@ -10,7 +10,7 @@ public final class UpdatingNDArray extends PtNDArray {
     super(manager, handle);
   }
 
-  /// Over the same tensor; the array given is closed.
+  /// Makes an array over the same tensor, and closes the given array.
   public static UpdatingNDArray of(PtNDArray array) {
     try (array) {
       return new UpdatingNDArray(array.getManager(), PyTorch.library().share(array.getHandle()));
@@ -32,7 +32,7 @@ public final class UpdatingNDArray extends PtNDArray {
     return of((PtNDArray) super.duplicate());
   }
 
-  /// Dense: Adagrad asks for a row-sparse gradient, which PyTorch has not.
+  /// Returns a dense array: Adagrad asks for a row-sparse gradient, which PyTorch does not have.
   @Override
   public PtNDArray toSparse(SparseFormat format) {
     return duplicate();

@@ -5,8 +5,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.pytorch.jni.JniUtils;
 
-/// The updates that DJL's PyTorch engine lacks, so that DJL's own optimizers run on it. In DJL's
-/// package because the constructor is visible only there.
+/// Adds the updates that DJL's PyTorch engine lacks, so that DJL's own optimizers run on it. The
+/// class is in DJL's package, because the constructor of its superclass is visible only there.
 final class UpdatingNDArrayEx extends PtNDArrayEx {
   UpdatingNDArrayEx(PtNDArray array) {
     super(array);

@@ -33,7 +33,7 @@ class LibtorchChoiceTest {
   @Test
   void elseTheClassPathsIsTaken() {
     assumeThat(System.getenv("PYTORCH_VERSION")).as("DJL believes it").isNull();
-    // On GPU hosts the tests run beside the host's own libtorch.
+    // On GPU hosts the tests use the host's own libtorch, and the class path has none.
     assumeThat(
             LibtorchChoiceTest.class.getClassLoader().getResource("native/lib/pytorch.properties"))
         .isNotNull();

@@ -100,7 +100,7 @@ class BlockMapTest {
             ".rule(\"02Other_bias\", \"x.bias\")");
   }
 
-  /// As DJL numbers the layers of BERT twice.
+  /// DJL numbers the layers of BERT twice.
   @Test
   void twoNumbersOfOneLayer() {
     List<Named> parameters =
@@ -124,7 +124,7 @@ class BlockMapTest {
         .containsExactly(
             ".rule(\"01Linear_weight\", \"fc1.weight\")",
             ".rule(\"03Linear_weight\", \"fc2.weight\")");
-    // A template would write 0, not 00.
+    // A template would write 0 instead of 00.
     assertThat(
             rules(
                 List.of(named("l0_weight", 4), named("l1_weight", 4)),

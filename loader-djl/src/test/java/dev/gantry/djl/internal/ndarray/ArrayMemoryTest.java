@@ -108,7 +108,7 @@ class ArrayMemoryTest {
         assertThat(memory.shape()).isEqualTo(TensorShape.of(2, 4));
         assertThat(floats(memory)).containsExactly(5, 6, 7, 8, 9, 10, 11, 12);
       }
-      // An axis of one element has any stride.
+      // An axis of one element may have any stride.
       try (ArrayMemory memory = ArrayMemory.of(array.get(new NDIndex("0:1")).transpose())) {
         assertThat(memory.address()).isEqualTo(Torch.LIBRARY.address(handle(array)));
         assertThat(memory.shape()).isEqualTo(TensorShape.of(4, 1));
@@ -143,7 +143,8 @@ class ArrayMemoryTest {
     }
   }
 
-  /// DJL lets an array lie in a Java buffer, which the collector frees when the array is closed.
+  /// DJL lets an array use the memory of a Java buffer, which the garbage collector frees after
+  /// the array is closed.
   @Test
   void holdsTheJavaBufferThatAnArrayLiesIn() {
     try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {

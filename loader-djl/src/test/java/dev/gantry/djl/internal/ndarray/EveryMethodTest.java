@@ -32,16 +32,18 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Calls all of DJL's interface on arrays of F32 and of each dtype that DJL does not know, so that
-/// a method that a new version of DJL adds cannot slip past the guard: none may end the JVM. An
-/// array that a method of such a dtype's array returns is guarded; an array that another dtype's
-/// array returns is guarded, or is DJL's own and of one of the dtypes that DJL knows.
+/// Calls all methods of DJL's interface on arrays of F32 and of each dtype that DJL does not know,
+/// so that the tests notice a method that a new version of DJL adds and the guard does not cover.
+/// No call may end the JVM. An array that an array of an unknown dtype returns must be guarded; an
+/// array that another array returns must be guarded, or be DJL's own and have a dtype that DJL
+/// knows.
 @Tag("beside")
 class EveryMethodTest {
-  /// The profile `libtorch-2.5.1` names a folder of another libtorch than the class path's.
+  /// Whether `PYTORCH_LIBRARY_PATH` names another libtorch than the class path's, as in the
+  /// profile `libtorch-2.5.1`.
   private static final boolean OTHER_LIBTORCH = System.getenv("PYTORCH_LIBRARY_PATH") != null;
 
-  /// Types that DJL's native code may be handed, and ones that it may not.
+  /// A type that DJL's native code accepts, and a type that it must not get.
   private static final List<DataType> TYPES = List.of(DataType.FLOAT32, DataType.BFLOAT16);
 
   @ParameterizedTest
@@ -62,7 +64,7 @@ class EveryMethodTest {
     assertThat(returned).isGreaterThan(dtype == DType.BF16 ? 20 : 5);
   }
 
-  /// The results have the operand's type, or one that holds both.
+  /// The results have the operand's type, or a type that can hold both.
   @ParameterizedTest
   @EnumSource(
       value = DType.class,
@@ -73,8 +75,8 @@ class EveryMethodTest {
         .isGreaterThan(5);
   }
 
-  /// Returns how many calls gave an array back; the others were refused by an exception, which is
-  /// well.
+  /// Returns how many calls returned an array. The other calls threw an exception, which is
+  /// allowed.
   private static int callAll(
       Class<?> type, DType dtype, DType operandType, Function<NDArray, Object> target) {
     Set<String> escaped = new TreeSet<>();
@@ -87,11 +89,9 @@ class EveryMethodTest {
       for (DataType named : namesType ? TYPES : TYPES.subList(0, 1)) {
         for (long[] dimensions : new long[][] {{2, 2}, {}, {1, 3, 4, 4}}) {
           WrappedMemory memory = new WrappedMemory();
-          // The arrays by themselves, because one of the methods takes them away from their
-          // manager.
-          // On the CPU: a wrong index is an assertion of a GPU's kernel, after which nothing of
-          // that
-          // GPU can be used by the process any more.
+          // The manager is used for these arrays only, because one of the methods detaches them
+          // from it. It is on the CPU, because a wrong index fails an assertion in a GPU's kernel,
+          // after which the process can no longer use that GPU.
           try (NDManager manager = NDManager.newBaseManager(Device.cpu());
               NDArray array = memory.count(manager, dtype, dimensions);
               NDArray operand = memory.count(manager, operandType, dimensions)) {

@@ -29,7 +29,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Most of these calls end the process on an array of DJL's own; a failure here may be a dead JVM.
+/// Most of these calls would end the process on an array of DJL's own, so a failed test may end
+/// the JVM.
 class GantryNDArrayTest {
   private final WrappedMemory memory = new WrappedMemory();
   private NDManager manager;

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// libtorch's operators compute what their definitions say.
+/// libtorch's operators compute the results that their definitions state.
 class OperatorArraysTest {
   @ParameterizedTest
   @CsvSource({
@@ -46,7 +46,7 @@ class OperatorArraysTest {
     }
   }
 
-  /// libtorch has it from 2.7 on.
+  /// Skips the test before libtorch 2.7, which lacks the call.
   private static void assumeItHasTheCall() {
     assumeThat(System.getenv("PYTORCH_VERSION")).isNotEqualTo("2.5.1");
   }

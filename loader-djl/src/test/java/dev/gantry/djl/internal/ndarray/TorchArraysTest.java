@@ -132,7 +132,7 @@ class TorchArraysTest {
     assertThat(memory.released).hasValue(2);
   }
 
-  /// The samples of a batch as they lie in a file, with something else between them.
+  /// The samples of a batch have the layout of a file, with other bytes between them.
   @ParameterizedTest
   @EnumSource(names = {"F32", "BF16", "U8", "I64"})
   void rowsThatDoNotLieEndToEnd(DType dtype) {
@@ -202,7 +202,7 @@ class TorchArraysTest {
                 StandardOpenOption.READ,
                 StandardOpenOption.WRITE);
         NDManager manager = NDManager.newBaseManager()) {
-      // Only the pages that are touched take memory.
+      // Only the touched pages take memory.
       MemorySegment segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, rows * 1024, arena);
       segment.setAtIndex(ValueLayout.JAVA_SHORT, rows * 512 - 1, (short) 0x4049);
       NDArray array =

@@ -18,11 +18,13 @@ import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Memory outside the heap, or of a GPU, of which arrays are made: counts how often it was released.
+/// Memory outside the heap, or of a GPU, from which arrays are made; counts how often it was
+/// released.
 public final class WrappedMemory {
   public final AtomicInteger released = new AtomicInteger();
 
-  /// The numbers 1, 2, 3… as elements of `dtype`; C64 has them as real parts.
+  /// Makes an array of the numbers 1, 2, 3… as elements of `dtype`; a C64 array has them as real
+  /// parts.
   public NDArray count(NDManager manager, DType dtype, long... dimensions) {
     TensorShape shape = TensorShape.of(dimensions);
     int elements = Math.toIntExact(shape.elements().orElseThrow());
@@ -34,7 +36,7 @@ public final class WrappedMemory {
     return wrap(manager, dtype, shape, bytes.array());
   }
 
-  /// On the manager's device.
+  /// Makes an array over memory on the manager's device.
   public NDArray wrap(NDManager manager, DType dtype, TensorShape shape, byte[] bytes) {
     ai.djl.Device place = manager.getDevice();
     return place.isGpu()
@@ -42,7 +44,7 @@ public final class WrappedMemory {
         : wrapOnHost(manager, dtype, shape, bytes);
   }
 
-  /// An array over memory, dense in C order.
+  /// Makes an array over memory that is dense in C order.
   static NDArray wrap(
       NDManager manager,
       long address,

@@ -18,9 +18,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The way into libtorch from 2.11 on, against a stand-in in C that keeps what it is passed.
-/// Behaviour that only this stand-in has shown counts as unproven until a real libtorch of that
-/// age has run it.
+/// The functions that wrap memory in libtorch from 2.11 on, with a stand-in in C that records its
+/// arguments. Behaviour that only this stand-in has shown counts as unproven until such a libtorch
+/// has run it.
 class FromBlobTest {
   @TempDir static Path folder;
   private static TorchLibrary torch;
@@ -86,7 +86,7 @@ class FromBlobTest {
 
   @Test
   void aRefusalLeavesTheMemoryWithItsOwnerEvenIfTheDeleterRan() {
-    // The stand-in calls the deleter, then refuses.
+    // The stand-in calls the deleter and then fails.
     assertThatThrownBy(() -> wrap(Device.HOST, DType.F32, TensorShape.of(13)))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("torch_from_blob")

@@ -14,11 +14,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// In a JVM of its own, whose class path lacks a jar.
+/// Runs in a JVM of its own, whose class path lacks a jar.
 class WithoutLibtorchTest {
   @TempDir Path folder;
 
-  /// Asks for the engine.
+  /// Asks DJL for the engine.
   static final class Program {
     private Program() {}
 

@@ -8,11 +8,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// The values that a training has on each of its devices.
+/// The values of a training on each of its devices.
 public final class EachDevice {
   private EachDevice() {}
 
-  /// Parameters and the optimizer's states, by name, as bytes.
+  /// Returns the bytes of the parameters and of the optimizer's states by name, for each device.
   public static List<Map<String, List<Byte>>> values(Trainer trainer) {
     List<Map<String, List<Byte>>> all = new ArrayList<>();
     for (int device = 0; device < trainer.getDevices().length; device++) {
@@ -28,7 +28,7 @@ public final class EachDevice {
     return all;
   }
 
-  /// How often each parameter was updated.
+  /// Returns how often each parameter was updated.
   public static Map<String, Integer> counts(Trainer trainer) {
     return OptimizerState.of(trainer).values().updateCounts();
   }

@@ -6,7 +6,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
 import dev.gantry.djl.internal.torch.PrivateField;
 
-/// Takes fences away, to see what they are for.
+/// Removes the fence of a trainer, to show its effect.
 public final class Fences {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");

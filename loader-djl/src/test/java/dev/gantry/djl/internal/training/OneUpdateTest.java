@@ -13,9 +13,10 @@ import java.util.Arrays;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// The arithmetic of an update; arrays of one device stand in for those of several.
+/// The arithmetic of an update. Arrays of one device stand for arrays of several devices.
 class OneUpdateTest {
-  /// Gives what a step of length 1 takes from a parameter whose gradient on device `i` is `10 * i`.
+  /// Returns the change of a parameter by a step of length 1, if the gradient on device `i` is `10
+  /// * i`.
   private static float step(int devices, int... samples) {
     try (NDManager manager = NDManager.newBaseManager()) {
       if (samples.length > 0) {
@@ -50,7 +51,7 @@ class OneUpdateTest {
     int[] samples = new int[8];
     Arrays.fill(samples, 1);
     samples[0] = 2;
-    // The first device's two have the gradient 0.
+    // The two samples of the first device have the gradient 0.
     assertThat(step(8, samples)).isCloseTo(280 / 9f, within(1e-5f));
   }
 

@@ -38,7 +38,7 @@ class OptimizerStateTest {
       training.steps(0, 2);
       SavedOptimizer<NDArray> values = OptimizerState.of(training.trainer).values();
       assertThat(values.kind()).isEqualTo("Adam");
-      // Running mean and variance have no gradient.
+      // The running mean and variance have no gradient.
       assertThat(values.arrays().keySet())
           .containsExactly(
               "means/01Linear_weight",
@@ -131,7 +131,8 @@ class OptimizerStateTest {
             PlainState.of(training.trainer).optimizerValues(manager));
       }
       other.trainer.close();
-      // As DJL's own: a second trainer may go on with the same optimizer.
+      // The optimizer keeps the values after its trainer is closed, like DJL's own: a second
+      // trainer may continue with it.
       SequencedMap<String, NDArray> copies = OptimizerState.of(other.trainer).values().arrays();
       assertThat(copies).hasSize(12);
       copies.forEach((_, array) -> assertThat(array.toFloatArray()).isNotEmpty());
@@ -293,7 +294,7 @@ class OptimizerStateTest {
     }
   }
 
-  /// An optimizer refuses the state of another one, and takes no value of it.
+  /// Checks that an optimizer refuses the state of another one, and takes no value from it.
   private static void assertRefuses(Optimizer from, Optimizer to, String... message) {
     try (Training training = new Training(Training.perceptron(), from);
         Training other = new Training(Training.perceptron(), to)) {
@@ -329,7 +330,7 @@ class OptimizerStateTest {
         .build();
   }
 
-  /// Keeps an average of the weights, as Lookahead does.
+  /// An optimizer that keeps an average of the weights, as Lookahead does.
   private static class Averaging extends Adam {
     private final Map<String, NDArray> slow = new HashMap<>();
 
@@ -360,8 +361,7 @@ class OptimizerStateTest {
     }
   }
 
-  /// An optimizer without state of its own: its fields do not change from step to step, or are
-  /// transient.
+  /// An optimizer without state of its own: its fields are constant or transient.
   private static final class Settings extends Adam {
     private static final Map<String, Float> FACTORS = Map.of();
 

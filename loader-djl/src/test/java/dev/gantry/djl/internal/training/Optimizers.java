@@ -7,9 +7,9 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Named;
 
-/// DJL's optimizers, as trainings use them.
+/// DJL's optimizers with the settings of common trainings.
 public final class Optimizers {
-  /// Around this step learning rates change.
+  /// The step around which learning rates change.
   public static final int TURN = 6;
 
   private Optimizers() {}

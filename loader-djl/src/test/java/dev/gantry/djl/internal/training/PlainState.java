@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The state of a training in the Java heap: what another process could have been given.
+/// The state of a training in the Java heap, as another process could get it.
 public record PlainState(
     SequencedMap<String, Values> parameters,
     String optimizer,
@@ -54,7 +54,7 @@ public record PlainState(
         generators);
   }
 
-  /// Into a trainer, all of it.
+  /// Restores all of the state into a trainer.
   void restore(Trainer trainer) {
     restoreValues(trainer);
     for (RandomSource source : RandomSource.of(trainer)) {
@@ -62,7 +62,7 @@ public record PlainState(
     }
   }
 
-  /// As [#restore], without the random numbers.
+  /// Restores the state as [#restore] does, without the random numbers.
   void restoreValues(Trainer trainer) {
     try (NDManager manager = NDManager.newBaseManager()) {
       Restores.parameters(TrainerParts.of(trainer), arrays(parameters, manager));

@@ -84,7 +84,7 @@ class RandomSourceTest {
     assertThat(TORCH.state()).isEqualTo(before);
   }
 
-  /// Any of these would end the process.
+  /// Each of these states would end the process if libtorch got it.
   @ParameterizedTest
   @CsvSource({"8, 0", "8, 625", "8, -1", "8, 600", "12, 0", "16, 600", "16, 625", "16, -1"})
   void refusesATwisterThatCannotBe(int offset, int value) {
@@ -127,8 +127,8 @@ class RandomSourceTest {
     assertThat(draw.get()).isEqualTo(expected);
   }
 
-  /// A uniform and a normal number of libtorch's generator, which keeps one normal number that it
-  /// drew ahead.
+  /// Returns a uniform and a normal number of libtorch's generator. The generator also keeps one
+  /// normal number that it has drawn in advance.
   private static List<Float> torchNumbers() {
     try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
       float uniform = manager.randomUniform(0, 1, new Shape(3)).toFloatArray()[2];

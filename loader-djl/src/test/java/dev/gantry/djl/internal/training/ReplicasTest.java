@@ -9,7 +9,8 @@ import ai.djl.ndarray.types.Shape;
 import org.junit.jupiter.api.Test;
 
 class ReplicasTest {
-  /// How many slices of 4 values are copied to compare 10 values with others.
+  /// Compares 10 values with others in slices of 4 values, and returns how many slices were
+  /// copied.
   private static int copies(NDManager manager, int different) {
     float[] values = new float[10];
     float[] others = values.clone();

@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Restores from arrays that are there, as a restore from files does part by part.
+/// Restores from existing arrays, part by part, like a restore from files.
 final class Restores {
   private Restores() {}
 

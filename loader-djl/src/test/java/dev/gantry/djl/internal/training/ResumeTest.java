@@ -13,8 +13,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A training that goes on in new objects from what was read out of the old ones has, bit for bit,
-/// the losses of one that was never interrupted.
+/// A training that continues in new objects from the state of old ones has, bit for bit, the
+/// losses of a training that was never interrupted.
 class ResumeTest {
   private static final int INTERRUPTED = Optimizers.TURN;
   private static final int END = 12;
@@ -56,8 +56,8 @@ class ResumeTest {
     }
   }
 
-  /// The training is another one without the random numbers, so that the tests above would notice
-  /// their lack.
+  /// Without the random numbers the training differs, so the tests above would notice if these
+  /// were missing.
   @Test
   void withoutTheRandomNumbersItIsAnotherTraining() {
     List<Integer> expected = uninterrupted(Training::perceptron, Optimizers::adam);

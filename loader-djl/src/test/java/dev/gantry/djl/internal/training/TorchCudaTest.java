@@ -33,8 +33,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The binding on a GPU, with the libtorch whose folder `GANTRY_LIBTORCH` names and without DJL,
-/// whose native library may not fit it.
+/// The binding on a GPU, with the libtorch in the folder `GANTRY_LIBTORCH`. DJL is not used,
+/// because its native library may not fit that libtorch.
 @Tag("gpu")
 class TorchCudaTest {
   private static final Device.Cuda CUDA = new Device.Cuda(0);
@@ -81,7 +81,7 @@ class TorchCudaTest {
     long view = torch.share(handle);
     torch.delete(handle);
     assertThat(LiveResources.snapshot().slabs()).as("held by the view").isEqualTo(1);
-    // Cast on the device, then moved: kernels and copies of libtorch's own.
+    // libtorch's own kernels cast on the device, and its copies move the result.
     long halves = torch.convert(view, DType.BF16, CUDA);
     long onHost = torch.convert(halves, DType.F32, Device.HOST);
     float[] values =
@@ -131,7 +131,7 @@ class TorchCudaTest {
     for (Device device : List.of(Device.HOST, CUDA)) {
       RandomSource generator = new RandomSource.TorchRandom(torch, device);
       String before = generator.state();
-      // Both begin with the seed.
+      // The states of both generators begin with the seed.
       byte[] other = Base64.getDecoder().decode(before);
       other[0] ^= 1;
       String changed = Base64.getEncoder().encodeToString(other);
@@ -149,7 +149,7 @@ class TorchCudaTest {
     assertThat(new RandomSource.TorchRandom(torch, new Device.Cuda(127)).absence()).isPresent();
   }
 
-  /// libtorch would end the process on an offset that is no multiple of four.
+  /// libtorch would end the process for an offset that is no multiple of four.
   @Test
   void anOffsetThatCannotBeIsRefused() {
     RandomSource generator = new RandomSource.TorchRandom(torch, CUDA);

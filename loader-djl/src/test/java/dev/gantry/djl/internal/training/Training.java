@@ -28,7 +28,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/// A small training whose batches depend on nothing but the number of the step.
+/// A small training whose batches depend only on the number of the step.
 public final class Training implements AutoCloseable {
   private static final int ROWS = 12;
   private static final int FEATURES = 6;
@@ -36,7 +36,7 @@ public final class Training implements AutoCloseable {
   public final Model model;
   public final Trainer trainer;
 
-  /// On one device.
+  /// Makes a training on one device.
   public Training(Block block, Optimizer optimizer, TrainingListener... listeners) {
     this(
         block,
@@ -64,7 +64,7 @@ public final class Training implements AutoCloseable {
     trainer.initialize(input);
   }
 
-  /// With dropout and batch normalisation.
+  /// Returns a perceptron with dropout and batch normalisation.
   public static Block perceptron() {
     return new SequentialBlock()
         .add(Linear.builder().setUnits(10).build())
@@ -74,7 +74,7 @@ public final class Training implements AutoCloseable {
         .add(Linear.builder().setUnits(3).build());
   }
 
-  /// One linear layer that is there twice.
+  /// Returns a block that has one linear layer twice.
   public static Block tied() {
     Block shared = Linear.builder().setUnits(FEATURES).build();
     return new SequentialBlock()
@@ -88,7 +88,7 @@ public final class Training implements AutoCloseable {
     Engine.getEngine("PyTorch").setRandomSeed(seed);
   }
 
-  /// The bits of the loss of each of these steps.
+  /// Makes the steps, and returns the bits of each step's loss.
   public List<Integer> steps(int from, int to) {
     List<Integer> losses = new ArrayList<>();
     for (int number = from; number < to; number++) {
@@ -98,7 +98,7 @@ public final class Training implements AutoCloseable {
     return losses;
   }
 
-  /// The loss of a step that is not made: its gradients wait.
+  /// Computes the gradients of a step without the update, and returns its loss.
   public float backward(int number) {
     Random random = new Random(number);
     float[] features = new float[ROWS * FEATURES];
@@ -120,7 +120,8 @@ public final class Training implements AutoCloseable {
     }
   }
 
-  /// So that the optimizers run that DJL's PyTorch engine has no updates for.
+  /// Makes the arrays of a parameter updatable by the optimizers that DJL's PyTorch engine has no
+  /// updates for.
   private static void makeUpdatable(Parameter parameter) {
     Initializer before = parameter.getInitializer();
     parameter.setInitializer((manager, shape, type) ->

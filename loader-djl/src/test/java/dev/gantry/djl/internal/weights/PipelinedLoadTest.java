@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(60)
 class PipelinedLoadTest {
-  /// A part that is still being read would otherwise come into memory that nobody closes.
+  /// Otherwise a part that is still being read would be written to memory that no one closes.
   @Test
   void closingWaitsForPartsThatAreStillRead() throws InterruptedException {
     CountDownLatch begun = new CountDownLatch(1);
