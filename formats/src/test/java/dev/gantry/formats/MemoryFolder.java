@@ -11,8 +11,8 @@ import org.junit.jupiter.api.extension.AnnotatedElementContext;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.io.TempDirFactory;
 
-/// Folders in memory where the machine has such, for tests that save some hundred times: there
-/// `fsync` costs nothing.
+/// Makes folders in memory, if the machine has `/dev/shm`, for tests that save some hundred times:
+/// there `fsync` costs nothing.
 public final class MemoryFolder implements TempDirFactory {
   private static final Path MEMORY = Path.of("/dev/shm");
 
@@ -22,7 +22,8 @@ public final class MemoryFolder implements TempDirFactory {
     return create();
   }
 
-  /// For whoever has no such extension, as tests of properties, and so calls [#delete] as well.
+  /// Makes a folder for tests without JUnit's extensions, such as property tests, which must also
+  /// call [#delete].
   public static Path create() {
     try {
       return Files.isWritable(MEMORY)
@@ -33,7 +34,7 @@ public final class MemoryFolder implements TempDirFactory {
     }
   }
 
-  /// A folder and all that is in it; nothing where it is not there.
+  /// Deletes a folder with its contents, if it exists.
   public static void delete(Path folder) {
     if (!Files.exists(folder)) {
       return;

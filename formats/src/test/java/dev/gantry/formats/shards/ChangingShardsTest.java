@@ -32,7 +32,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// A set of shards of which a file changes between any two calls of those who open it and read its batches.
+/// A file of a set of shards changes between any two calls of a reader that opens the set and
+/// reads its batches.
 @ExtendWith(NoLeaks.class)
 class ChangingShardsTest {
   private static final int BATCH = 2;
@@ -62,7 +63,7 @@ class ChangingShardsTest {
     return folder.resolve(name);
   }
 
-  /// The bytes of an epoch's batches, and the set's notes.
+  /// Returns the bytes of an epoch's batches and of the set's notes.
   private static byte[] epoch(GantrySession session, Path folder, CachePolicy policy) {
     ShardSet set = ShardSet.open(session, Location.of(folder));
     ByteArrayOutputStream got = new ByteArrayOutputStream();

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Shards of samples that are on a device.
+/// Shards of samples from the memory of a device.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class DeviceShardsGpuTest {

@@ -19,7 +19,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// A dataset of version 1 that another program wrote, after the format's description: it must stay
+/// A dataset of version 1 that another program wrote from the format's description; it must stay
 /// readable.
 @ExtendWith(NoLeaks.class)
 class GoldenShardsTest {
@@ -41,7 +41,7 @@ class GoldenShardsTest {
     }
   }
 
-  /// The bytes of a field of a sample.
+  /// Returns the bytes of a sample's field.
   static byte[] value(int field, int sample) {
     ByteBuffer value =
         ByteBuffer.allocate((int) FIELDS.get(field).sampleBytes()).order(ByteOrder.LITTLE_ENDIAN);

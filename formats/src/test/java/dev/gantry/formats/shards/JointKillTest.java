@@ -49,7 +49,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Processes that end within the commit of several files: readers find the old set, the new one, or none.
+/// Processes that end within the commit of several files. Readers find the old set, the new set,
+/// or none.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class JointKillTest {
@@ -61,7 +62,8 @@ class JointKillTest {
   @TempDir(factory = MemoryFolder.class)
   Path folder;
 
-  /// The writers of one set by several processes, and what readers find. Samples count as bytes here.
+  /// The writers of a set by several processes, and the readers of that set. For files, each byte
+  /// counts as a sample.
   enum Writer {
     FILES {
       @Override
@@ -118,7 +120,7 @@ class JointKillTest {
         return shards.samples();
       }
     },
-    /// Its names are the user's, so that the old set cannot stay until the new one is there.
+    /// The user chooses the names, so the old set must go before the new files get their names.
     RECORDS {
       @Override
       void write(GantrySession session, Path set, int samples) {
@@ -146,7 +148,7 @@ class JointKillTest {
         return samples;
       }
     },
-    /// It writes no set over another.
+    /// This writer replaces no set.
     NEW_SHARDS {
       @Override
       void write(GantrySession session, Path set, int samples) {
@@ -163,7 +165,7 @@ class JointKillTest {
         return SHARDS.read(set);
       }
     },
-    /// It writes no weights over others, so its user clears the folder.
+    /// This writer replaces no weights, so its user clears the folder first.
     WEIGHTS {
       @Override
       void write(GantrySession session, Path set, int samples) {
@@ -243,7 +245,7 @@ class JointKillTest {
 
   private static Optional<Long> found(Writer writer, Path set) throws IOException {
     try {
-      // An empty folder is no set.
+      // An empty folder counts as no set.
       return Optional.of(writer.read(set)).filter(samples -> samples > 0);
     } catch (MalformedFileException e) {
       assertThat(e).hasMessageContaining(set.toString());
@@ -252,7 +254,7 @@ class JointKillTest {
     }
   }
 
-  /// @return whether it ended before it was done
+  /// @return whether the process ended before its commit was done
   private static boolean halts(Writer writer, Path set, int moment)
       throws IOException, InterruptedException {
     Process process =
@@ -269,7 +271,8 @@ class JointKillTest {
     }
   }
 
-  /// Arguments: the writer, the folder, and the change of the folder before which this ends.
+  /// The program that halts. Its arguments are the writer, the folder, and the number of the
+  /// change of the folder before which it ends.
   static final class Halting {
     private Halting() {}
 

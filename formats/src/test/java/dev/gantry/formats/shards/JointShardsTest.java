@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A set of several processes' parts: the parts that are named, once each, or nothing.
+/// A set made of several processes' parts has each named part once, or does not exist.
 @ExtendWith(NoLeaks.class)
 class JointShardsTest {
   private static final int SEEDS = 2;
@@ -86,7 +86,7 @@ class JointShardsTest {
       try (ShardWriter writer =
           JointShards.part(session, set, "killed", TestShards.FIELDS, TestShards.options())) {
         TestShards.append(writer, values, 5);
-        // It is still at work when the others have finished.
+        // This writer is still at work when the other parts are finished.
         ShardSet written = joint.finish(TestShards.FIELDS, List.of("a", "b"), TestShards.options());
         assertThat(written.samples()).isEqualTo(5);
         assertThat(unfinished(set)).doesNotExist();
@@ -159,7 +159,7 @@ class JointShardsTest {
     assertThat(mine).hasContent("mine");
   }
 
-  /// At every moment there is the old set or the new one, and the next writer leaves one only.
+  /// At every moment there is the old set or the new set, and the next writer leaves only one.
   @Test
   void replacingSurvivesEveryCrash() {
     Path set = tree.resolve("set");

@@ -72,7 +72,8 @@ class ShardBatchesTest {
     return epoch;
   }
 
-  /// The bytes of a slot that is filled so, when nothing has to be made or copied.
+  /// Fills a slot with the plan's reads, and returns its bytes. The plan must have no host writes
+  /// or copies.
   private static byte[] read(BatchPlan<BatchView> plan, long slotBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
     for (Read read : plan.reads()) {
@@ -126,7 +127,7 @@ class ShardBatchesTest {
     }
   }
 
-  /// Its bytes would come with the labels of others.
+  /// The new shard's bytes would get the labels of the old one.
   @Test
   void aShardThatIsReplacedOrModifiedBetweenEpochsIsAnError() throws IOException {
     Path shard = folder.resolve("set/shard-00001.bin");
@@ -156,7 +157,7 @@ class ShardBatchesTest {
     }
   }
 
-  /// A copy has other inodes and times.
+  /// A copy has other inodes and modification times.
   @Test
   void aCopyOfAllFilesIsAsGood() throws IOException {
     Path copied = Files.createDirectory(folder.resolve("copied"));

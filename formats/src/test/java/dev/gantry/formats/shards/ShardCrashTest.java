@@ -31,7 +31,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Power cuts at every step of writers: either there is no index, or all that it says is there.
+/// Power cuts at every step of writers. Afterwards there is no index, or all samples of the index
+/// are there.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class ShardCrashTest {
@@ -75,7 +76,7 @@ class ShardCrashTest {
     }
   }
 
-  /// @param done how many steps there were when the set was reported
+  /// @param done the number of steps before the set was reported as written
   private void everywhere(CrashReplay replay, int done) {
     List<Step> steps = calls.steps();
     for (int length = 0; length <= steps.size(); length++) {
@@ -96,7 +97,7 @@ class ShardCrashTest {
     }
   }
 
-  /// File systems that the replay stands for keep the order of entries; others need not.
+  /// The file systems that the replay models keep the order of entries, but others may not.
   private void requireIndexGoneBeforeShards() {
     Path set = Path.of("set");
     assertThat(calls.steps())
@@ -119,7 +120,7 @@ class ShardCrashTest {
         where);
   }
 
-  /// The next writer minds nothing of what is there, unless it is what is left of the other set.
+  /// Requires that the next writer accepts the folder, unless it has a rest of the other set.
   private void requireNext(Path root, String where) {
     Path left = root.resolve("set/shard-00000.bin");
     if (othersWereRemoved
@@ -162,7 +163,7 @@ class ShardCrashTest {
     everywhere(replay, calls.steps().size());
   }
 
-  /// All of a set is removed, and another is written in its place before the removal is on the disk.
+  /// All of a set is removed, and another is written in its place before the removal is durable.
   @Test
   void overASetThatWasRemoved() {
     Path set = tree.resolve("set");
@@ -186,13 +187,14 @@ class ShardCrashTest {
     everywhere(replay, calls.steps().size());
   }
 
-  /// The index has its name, but the folder cannot be synchronised: all is taken back.
+  /// The index has its name, but the synchronisation of the folder fails, so the writer removes
+  /// all of the set.
   @Test
   void whileASetIsTakenBack() {
     FaultyFileCalls faulty = new FaultyFileCalls(calls);
     CrashReplay replay = CrashReplay.before(tree);
-    // Thirteen calls come before: four for folders, two each for the three shards and the index,
-    // and one for the moved shards.
+    // Thirteen calls come before: four for folders, two for each of the three shards and the
+    // index, and one for the folder of the moved shards.
     faulty.at(Function.FSYNC, 4 + 2 * 4 + 2, new Fails(Errno.EIO));
     assertThatThrownBy(
             () -> {

@@ -36,14 +36,15 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Writers whose every call fails in every way leave the whole set or none, and nothing that the
-/// next writer minds.
+/// Writers in which each call fails in each way leave the complete set or none, and no file that
+/// stops the next writer.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class ShardFaultTest {
   private static final int SAMPLES = 7;
 
-  /// These calls are made again after `EINTR`: for good, that would be for ever.
+  /// The calls that are repeated after `EINTR`. A call that always fails with it would be repeated
+  /// for ever.
   private static final Set<Function> RETRIED =
       EnumSet.of(
           Function.OPEN, Function.PREAD, Function.PWRITE, Function.FTRUNCATE, Function.FALLOCATE);
@@ -112,7 +113,7 @@ class ShardFaultTest {
     }
   }
 
-  /// Files that an earlier writer left are removed under the same faults.
+  /// Makes files of an earlier writer, which must be removed under the same faults.
   private void leftovers() {
     MemoryFolder.delete(folder());
     try {

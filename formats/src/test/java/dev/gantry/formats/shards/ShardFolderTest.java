@@ -21,8 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Writers of shards keep the files of others in a folder, and remove those that writers of shards
-/// left.
+/// Writers of shards keep foreign files in a folder, and remove files that other writers of shards
+/// have left.
 @ExtendWith(NoLeaks.class)
 class ShardFolderTest {
   private static final int SAMPLES = 7;
@@ -144,7 +144,8 @@ class ShardFolderTest {
     requireOnlyTheSet();
   }
 
-  /// A crash while shards get their names: the unfinished index tells which are ours.
+  /// The folder looks as after a crash during the renames: the unfinished index shows which shards
+  /// a writer has made.
   @Test
   void shardsThatACrashOfOursLeftUnderTheirNamesGoButOthersStay() throws IOException {
     writeArrays();
@@ -185,7 +186,7 @@ class ShardFolderTest {
     requireOnlyTheSet();
   }
 
-  /// As another program might, between the first shard and the index.
+  /// Another program may write such a file between the first shard and the index.
   @ParameterizedTest
   @ValueSource(strings = {"shard-00001.bin", "shards.json"})
   void whatIsMadeMeanwhileIsNotReplaced(String name) {

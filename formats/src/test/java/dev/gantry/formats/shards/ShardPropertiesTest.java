@@ -36,7 +36,7 @@ import net.jqwik.api.lifecycle.AfterTry;
 import net.jqwik.api.lifecycle.BeforeContainer;
 import net.jqwik.api.lifecycle.BeforeTry;
 
-/// Whatever is appended is read back, and lies where the format says.
+/// All appended samples are read back, at the offsets that the format requires.
 class ShardPropertiesTest {
   private static GantrySession session = GantrySession.shared();
 
@@ -194,7 +194,7 @@ class ShardPropertiesTest {
         .returns(at / set.blockBytes() * set.blockBytes(), MalformedFileException::offset);
   }
 
-  /// So that a writer knows in time that it would write an index that no reader takes.
+  /// The estimate lets a writer know early that its index would be too large for readers.
   @Property(tries = 100)
   void anEntryTakesNoMoreThanIsReckoned(
       @ForAll @IntRange(min = 1, max = 30) int fields,
@@ -219,7 +219,7 @@ class ShardPropertiesTest {
     int full =
         ShardIndexWriter.bytes(new ShardSet(Location.of(index), 4096, some, Map.of(), entries))
             .length;
-    // The sum of all samples has more digits than none.
+    // The total number of samples takes up to 20 digits, but one in the empty index.
     assertThat((long) full)
         .isLessThanOrEqualTo(empty + 20 + shards * NewShardSet.mostEntryBytes(fields, blocks));
   }

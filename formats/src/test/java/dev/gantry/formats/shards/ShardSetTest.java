@@ -41,14 +41,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The contents that a `shards.json` may have, and those that are refused, each with its kind.
+/// The allowed contents of a `shards.json`, and the refused ones with the kind of each refusal.
 @ExtendWith(NoLeaks.class)
 class ShardSetTest {
   private static final int BLOCK = 4096;
   private static final int ONE_BYTES = 4096 + 3 * 8;
   private static final int TWO_BYTES = 4096 + 2 * 8;
 
-  /// With apostrophes for quotes, and `ONE` and `TWO` for the checksums: see [#json].
+  /// The JSON with apostrophes as quotes, and `ONE` and `TWO` for the checksums: see [#json].
   private static final String GOOD =
       """
       {'format': 'gantry-shards', 'version': 1, 'samples': 5, 'block_bytes': 4096,
@@ -145,7 +145,7 @@ class ShardSetTest {
     }
   }
 
-  /// Another writer may leave more room between fields than one must.
+  /// Another writer may leave more space between fields than the format requires.
   @Test
   void fieldsMayBeFartherApart() throws IOException {
     byte[] one = bytes(1, ONE_BYTES + 4096);
@@ -156,7 +156,7 @@ class ShardSetTest {
     assertThat(open(template).shards().getFirst().offset(1)).isEqualTo(8192);
   }
 
-  /// A character of the fault's member, by its text, tells where the fault is.
+  /// The last column is the text at the offset of the fault.
   @ParameterizedTest(name = "{2}: {0} -> {1}")
   @CsvSource(
       quoteCharacter = '`',

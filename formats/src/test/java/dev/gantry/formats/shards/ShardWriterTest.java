@@ -76,7 +76,7 @@ class ShardWriterTest {
     TestShards.requireWhole(folder(), FIELDS, values, samples, "");
   }
 
-  /// The same files as the script made that wrote the golden ones.
+  /// The files must equal the golden files, which a script wrote.
   @Test
   void writesTheFormatToTheByte() {
     ShardOptions options =
@@ -160,7 +160,7 @@ class ShardWriterTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("is closed");
     assertThat(folder()).doesNotExist();
-    // A folder that was there stays, and so does what is no writer's.
+    // A folder that existed before stays, and so do files that no writer of shards made.
     Files.createDirectory(folder());
     Files.writeString(folder().resolve("shard-1.bin"), "mine");
     try (ShardWriter writer = writer(session, 2)) {
@@ -376,7 +376,7 @@ class ShardWriterTest {
     assertThat(folder()).doesNotExist();
   }
 
-  /// The first shard gets its name only when the second has its own.
+  /// The first shard is renamed only after the second one.
   @Test
   void shardsThatOvertakeEachOtherKeepTheirOrder() {
     CountDownLatch second = new CountDownLatch(1);
@@ -402,7 +402,7 @@ class ShardWriterTest {
     requireWhole(SAMPLES);
   }
 
-  /// Writers that cannot go on until all slabs are full.
+  /// The writers' threads can continue only when all slabs are full.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3})
   void memoryIsBounded(int writers) {
@@ -451,14 +451,14 @@ class ShardWriterTest {
     assertThat(slabs).allMatch(Slab::isClosed);
   }
 
-  /// The first shard fails while the second is filled.
+  /// The first shard fails while the second one is being filled.
   @Test
   void aFailureBehindTheCallersBackIsToldOnce() {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     calls.at(Function.RENAME, 1, new Fails(Errno.ENOSPC));
     try (GantrySession gantry = Sessions.over(calls);
         ShardWriter writer = writer(gantry, 1)) {
-      // With one writer and so two slabs, the third shard waits for the first.
+      // One thread has two slabs, so the third shard waits for the first one.
       assertThatThrownBy(() -> TestShards.append(writer, values, SAMPLES))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("rename")
@@ -511,7 +511,7 @@ class ShardWriterTest {
     assertThat(folder()).doesNotExist();
   }
 
-  /// A source that fails after some samples of an append were taken.
+  /// A source fails after an append has taken some of its samples.
   @Test
   void aFailureOfASourceEndsTheWriter() throws IOException {
     Path file = Files.write(parent.resolve("images"), new byte[4 * 1500 + 7]);
@@ -526,7 +526,7 @@ class ShardWriterTest {
     assertThat(folder()).doesNotExist();
   }
 
-  /// Where nothing has to be cut or gathered, no byte is copied.
+  /// Samples that need no cut or gather are written without a copy.
   @Test
   void aFullShardIsWrittenFromItsSlab() {
     AtomicLong bytes = new AtomicLong();
@@ -554,7 +554,7 @@ class ShardWriterTest {
       }
       writer.finish();
     }
-    // One request a MiB of the shard, one for the index.
+    // There is one request for each MiB of the shard, and one for the index.
     assertThat(calls.get()).isEqualTo(5);
     assertThat(bytes.get()).isBetween(4L << 20, (4L << 20) + 8192);
   }

@@ -25,11 +25,11 @@ import java.util.Optional;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
-/// Samples whose every byte follows from a seed, and the proof that a set on the disk holds them.
+/// Samples whose bytes a seed determines, and the check that a set on the disk holds them.
 final class TestShards {
   static final int PAGE = 4096;
 
-  /// A page and a bit, a scalar, nothing.
+  /// The fields' values have a page and some bytes, one number, or no byte.
   static final List<Field> FIELDS =
       List.of(
           new Field("image", DType.U8, TensorShape.of(3, 500)),
@@ -38,7 +38,7 @@ final class TestShards {
 
   private TestShards() {}
 
-  /// All samples' bytes of each field.
+  /// Returns the bytes of all samples by field.
   static Map<String, byte[]> values(List<Field> fields, long seed, int samples) {
     Map<String, byte[]> values = new LinkedHashMap<>();
     for (Field field : fields) {
@@ -48,7 +48,7 @@ final class TestShards {
     return values;
   }
 
-  /// Some of them, to be appended.
+  /// Returns some of the samples as sources for an append.
   static Map<String, Source> sources(
       List<Field> fields, Map<String, byte[]> values, int first, int count) {
     Map<String, Source> sources = new LinkedHashMap<>();
@@ -76,7 +76,7 @@ final class TestShards {
     }
   }
 
-  /// Small requests by one writer: the same calls each time.
+  /// Returns options for small requests by one writer, which give the same calls each time.
   static ShardOptions options() {
     return ShardOptions.defaults()
         .withSamplesPerShard(3)
@@ -86,7 +86,7 @@ final class TestShards {
         .withWrite(WriteOptions.defaults().withRequestBytes(PAGE).withThreads(1));
   }
 
-  /// Requires that the set holds just these samples, and is laid out as the format says.
+  /// Requires that the set holds exactly these samples in the format's layout.
   static void requireWhole(
       Path folder, List<Field> fields, Map<String, byte[]> values, long samples, String where) {
     ShardSet set = ShardSet.open(folder);
@@ -131,8 +131,7 @@ final class TestShards {
     }
   }
 
-  /// An argument for `containsOnly`, which takes no zero as allowed where there are no bytes at
-  /// all.
+  /// Returns an argument for `containsOnly`, which does not allow a zero for an empty array.
   private static byte[] zeros(int length) {
     return length == 0 ? new byte[0] : new byte[1];
   }
@@ -145,7 +144,7 @@ final class TestShards {
     }
   }
 
-  /// The set of a folder, if it has an index: which is right then.
+  /// Returns the set of a folder, if the folder has an index, which must be correct then.
   static Optional<ShardSet> present(Path folder) {
     if (!Files.exists(folder)) {
       return Optional.empty();

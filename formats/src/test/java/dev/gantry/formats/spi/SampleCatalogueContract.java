@@ -22,12 +22,12 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// The rules that every [SampleCatalogue] keeps, over data files that a test writes.
+/// The rules for every [SampleCatalogue], over data files that a test writes.
 public abstract class SampleCatalogueContract {
-  /// The same data files each time; some field is in files.
+  /// Opens the same data files each time. At least one field must be in files.
   protected abstract SampleCatalogue open() throws IOException;
 
-  /// The bytes that the test wrote for a sample, little endian.
+  /// Returns the bytes that the test has written for a sample, little endian.
   protected abstract byte[] value(String field, int dataFile, long sample);
 
   private record Piece(Path file, long offset, int samples) {}
@@ -42,7 +42,7 @@ public abstract class SampleCatalogueContract {
     return pieces;
   }
 
-  /// All samples of each data file, its first half, and each sample by itself.
+  /// Returns runs of all samples of each data file, of its first half, and of each single sample.
   private static List<SampleRun> runs(SampleCatalogue catalogue) {
     List<SampleRun> runs = new ArrayList<>();
     for (int file = 0; file < catalogue.fileSamples().size(); file++) {
@@ -78,7 +78,7 @@ public abstract class SampleCatalogueContract {
     byte[] target = new byte[length + 5];
     Arrays.fill(target, (byte) 0x5a);
     catalogue.write(field, run, MemorySegment.ofArray(target), 3);
-    // Nothing else is touched.
+    // The catalogue must not write outside the target.
     assertThat(target).startsWith(0x5a, 0x5a, 0x5a).endsWith(0x5a, 0x5a);
     return Arrays.copyOfRange(target, 3, 3 + length);
   }

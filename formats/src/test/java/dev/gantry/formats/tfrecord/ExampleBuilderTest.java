@@ -14,8 +14,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class ExampleBuilderTest {
-  /// Whose features are sorted and packed, and none of which is empty: there the corpus writes a
-  /// list of no bytes, and protobuf none.
+  /// Returns the corpus files whose features are sorted, packed and not empty. The corpus writes
+  /// an empty feature as a list of no bytes, and protobuf writes no list.
   static Stream<String> sortedAndPacked() {
     return Stream.of(
         "examples-images.tfrecord",

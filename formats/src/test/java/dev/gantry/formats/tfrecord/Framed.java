@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.zip.CRC32C;
 
-/// TFRecord files in memory, made without the code under test.
+/// Makes TFRecord files in memory, without the code under test.
 public final class Framed {
   private Framed() {}
 
@@ -24,14 +24,15 @@ public final class Framed {
     return file.toByteArray();
   }
 
-  /// Records in a few words each, to be compared: failures of tests are to fit a screen.
+  /// Describes each record in a few words for comparisons, so that the message of a failed test
+  /// fits a screen.
   static List<String> words(List<byte[]> records) {
     return records.stream()
         .map(bytes -> bytes.length + " bytes of " + Arrays.hashCode(bytes))
         .toList();
   }
 
-  /// The length and its checksum.
+  /// Returns the header of a record: its length and the length's checksum.
   static byte[] header(long length) {
     byte[] bytes = littleEndian(8).putLong(length).array();
     return littleEndian(12).put(bytes).putInt(masked(bytes)).array();

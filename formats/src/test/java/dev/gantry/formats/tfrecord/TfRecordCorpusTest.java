@@ -23,7 +23,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Our verdict on each corpus file is the one that it was made for.
+/// Gantry's verdict on each corpus file is the one that the file was made for.
 @ExtendWith(NoLeaks.class)
 class TfRecordCorpusTest {
   static Stream<Map.Entry<String, Verdict>> files() {
@@ -110,7 +110,7 @@ class TfRecordCorpusTest {
     assertThat(plain).hasSize(5).isEqualTo(compressed);
   }
 
-  /// With a policy that skips, as many records are read as are whole.
+  /// With a policy that skips corrupt records, all intact records are read.
   @ParameterizedTest
   @MethodSource("files")
   void aFaultThatIsSkippedIsCounted(Map.Entry<String, Verdict> entry) {

@@ -65,7 +65,7 @@ class TfRecordFirstBytesTest {
     return Verdict.all().entrySet().stream();
   }
 
-  /// Only a file whose first header is right, or a stream of nothing.
+  /// Only a file with a correct first header, or an empty stream, counts as TFRecord.
   @ParameterizedTest
   @MethodSource("corpus")
   void theCorpusIsTold(Map.Entry<String, Verdict> entry) {

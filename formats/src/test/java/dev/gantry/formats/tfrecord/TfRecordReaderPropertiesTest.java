@@ -47,7 +47,7 @@ class TfRecordReaderPropertiesTest {
     Files.delete(file);
   }
 
-  /// Lengths that end at the edges of chunks, and others.
+  /// Returns records of random lengths, some of which end at the edges of chunks.
   @Provide
   Arbitrary<List<byte[]>> records() {
     Arbitrary<Integer> edges =
@@ -87,7 +87,7 @@ class TfRecordReaderPropertiesTest {
     same(result.records(), records);
   }
 
-  /// A checksum tells every change of one byte.
+  /// A checksum reveals every change of one byte.
   @Property(tries = 500)
   void aChangedByteIsAFaultOfItsOwnRecord(
       @ForAll("records") List<byte[]> records,
@@ -116,7 +116,7 @@ class TfRecordReaderPropertiesTest {
     Result rest = read(bytes, SMALL.withCorruption(new CorruptionPolicy.Skip(1)));
     List<byte[]> others = new ArrayList<>(records);
     others.remove(hit);
-    // Behind a damaged length the file ends.
+    // The reader stops at a damaged length.
     same(
         rest.records(), result.fault().kind().equals("data-crc") ? others : others.subList(0, hit));
   }
@@ -143,7 +143,7 @@ class TfRecordReaderPropertiesTest {
     }
   }
 
-  /// A damaged compressed file loses records, but gives none that were not written.
+  /// A damaged compressed file loses records, but gives no record that was not written.
   @Property(tries = 300)
   void damageToACompressedFileIsPassedOver(
       @ForAll boolean gzip,
@@ -153,7 +153,7 @@ class TfRecordReaderPropertiesTest {
       throws IOException {
     List<byte[]> records = new ArrayList<>();
     for (int i = 1; i <= 20; i++) {
-      // Some can be made smaller, others not.
+      // Some records can be compressed, and others cannot.
       records.add(
           i % 2 == 0
               ? TestFiles.bytes(i, 50 * i)

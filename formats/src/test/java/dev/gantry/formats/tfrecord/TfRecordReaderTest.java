@@ -172,7 +172,7 @@ class TfRecordReaderTest {
         assertThat(pieces.mismatch(framed)).isEqualTo(-1);
       }
       assertThatThrownBy(reader::length).isInstanceOf(MisuseException.class);
-      // All of them at once.
+      // All records can be read at once.
       MemorySegment all = arena.allocate(Files.size(file));
       reader.readRecords(TfRecordReader.Position.START, all);
       assertThat(all.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(Framed.of(RECORDS));
@@ -247,12 +247,13 @@ class TfRecordReaderTest {
     same(readAll(file, SMALL), RECORDS);
   }
 
-  /// A member whose header has an extra field of the most that fits, a name and a comment.
+  /// Returns a gzip member whose header has an extra field of the largest size, a name and a
+  /// comment.
   private static byte[] named(byte[] bytes, int name, int comment) throws IOException {
     byte[] member = compressed(bytes, Compression.GZIP);
     member[3] = 0b1_1100;
     byte[] extra = new byte[2 + 65_535];
-    // One subfield, 'Ap', which is as long as all of it lets it be.
+    // The only subfield, 'Ap', fills the extra field.
     extra[0] = (byte) 0xff;
     extra[1] = (byte) 0xff;
     extra[2] = 'A';
@@ -289,7 +290,7 @@ class TfRecordReaderTest {
     }
   }
 
-  /// There is no end to it before that of the file.
+  /// The name does not end before the end of the file.
   @Test
   void aGzipNameWithoutEndIsNotReadToTheHeap() throws IOException {
     byte[] header = Arrays.copyOf(compressed(new byte[0], Compression.GZIP), 10);
@@ -325,7 +326,7 @@ class TfRecordReaderTest {
       MalformedFileException fault = fault(file, SMALL.withCompression(compression), before);
       assertThat(fault).as("%s bytes", length).isNotNull();
       same(before, records.subList(0, before.size()));
-      // A gzip header that is cut is no gzip header.
+      // A truncated gzip header is not recognised as a gzip header.
       assertThat(fault.kind()).isIn("truncated", "invalid-compression");
       assertThat(fault.offset()).isEqualTo(Framed.of(before).length);
     }
@@ -341,13 +342,13 @@ class TfRecordReaderTest {
       changed[i] ^= 0x15;
       Path file = write(changed);
       List<byte[]> read = new ArrayList<>();
-      // A byte of gzip's header may say nothing that matters.
+      // Some bytes of a gzip header have no effect on the data.
       Throwable _ = fault(file, SMALL.withCompression(compression), read);
       same(read, records.subList(0, read.size()));
     }
   }
 
-  /// 35,615 is 0x8b1f, 30,876 is 0x789c with its bytes swapped.
+  /// The length 35,615 is 0x8b1f, which begins a gzip file; the other lengths begin zlib streams.
   @ParameterizedTest
   @ValueSource(ints = {0x8b1f, 0x9c78, 0x0178})
   void aLengthThatLooksLikeACompressedFileIsALength(int length) throws IOException {
@@ -387,7 +388,7 @@ class TfRecordReaderTest {
     assertThat(second).hasMessageContaining("data-crc: record 1:");
   }
 
-  /// It is not known where the next record begins.
+  /// Without the length, the offset of the next record is unknown.
   @Test
   void behindADamagedLengthTheFileEnds() throws IOException {
     byte[] bytes = Framed.of(RECORDS);
@@ -419,14 +420,13 @@ class TfRecordReaderTest {
     }
   }
 
-  /// A reader allocates by the bytes that it has decompressed, not by a length that a record
-  /// claims.
+  /// The reader allocates memory for bytes that it has decompressed, and not for the length that a
+  /// record claims.
   @Test
   void memoryGrowsWithTheBytesThatArriveOnly() throws IOException {
     byte[] zeros = new byte[1 << 20];
     byte[] longer = concatenated(Framed.header(500 << 20), zeros);
-    // The random bytes make the file so long that its size alone does not refute the record's
-    // length.
+    // The random bytes make the file so long that the record's length is possible for its size.
     Path file =
         write(
             concatenated(
@@ -513,7 +513,7 @@ class TfRecordReaderTest {
       TransferException failure =
           catchThrowableOfType(
               TransferException.class,
-              // A fault that is the disk's is never skipped.
+              // A policy to skip corrupt records never skips a fault of the disk.
               () ->
                   readAll(calls, file, SMALL.withCorruption(new CorruptionPolicy.Skip(9)), before));
       assertThat(failure.failure()).isInstanceOf(Failure.Errno.class);

@@ -40,7 +40,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Sets of files with names of the user's are there as a whole or not at all, several in a folder.
+/// A set of files with the user's names is there completely or not at all. A folder may have
+/// several sets.
 @ExtendWith(NoLeaks.class)
 class TfRecordShardsTest {
   private static final int SEEDS = 2;
@@ -64,7 +65,8 @@ class TfRecordShardsTest {
     session.close();
   }
 
-  /// One record a file, all of one size, so that sizes do not tell sets from each other.
+  /// Writes one record in each file. All files have the same size, so that sizes do not
+  /// distinguish sets.
   private static void write(GantrySession session, Path folder, String name, int files, int value) {
     try (TfRecordShards shards =
         TfRecordShards.create(session, folder, name, files, Compression.NONE)) {
@@ -91,7 +93,7 @@ class TfRecordShardsTest {
     return values;
   }
 
-  /// Reads the folder by its name.
+  /// Reads the files of the folder by the folder's name.
   private List<Integer> values(Path folder) {
     return values(
         FileList.files(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow())
@@ -170,11 +172,12 @@ class TfRecordShardsTest {
     assertThat(names(tree)).containsExactly(JointFiles.LIST);
   }
 
-  /// The first set of a name is taken back. An old one is gone then, and its list tells so.
+  /// A failed first set of a name is removed. An old set is then gone as well, and its list
+  /// reports that.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aFailureWithinTheCommitIsNoSet(boolean isOver) {
-    // The first renames give the files their names among unfinished work.
+    // The first renames give the files their names in the folder of unfinished work.
     for (int call = isOver ? 6 : 5; call <= 7; call++) {
       Path folder = tree.resolve("set" + call);
       if (isOver) {
@@ -216,7 +219,7 @@ class TfRecordShardsTest {
     }
     List<Step> steps = calls.steps();
     if (oldFiles > 0) {
-      // File systems that the replay stands for keep the order of entries; others need not.
+      // The file systems that the replay models keep the order of entries, but others may not.
       Path list = Path.of("_gantry-files-train");
       Path work = Path.of(".gantry-train.work");
       Path file = Path.of(JointFiles.numbered("train", 0, oldFiles));
@@ -248,7 +251,7 @@ class TfRecordShardsTest {
               assertThat(refusal).as(where).hasMessageContaining("write the set again");
               assertThat(reported).as(where).isFalse();
             }
-            // The names are those of one set, or one file is missing, and its list tells.
+            // The named files belong to one set, or one file is missing and the list reports that.
             List<Path> named = TfRecordShards.files(root, "train", 2);
             List<Path> found = named.stream().filter(Files::exists).toList();
             if (found.size() == 2) {
@@ -260,7 +263,7 @@ class TfRecordShardsTest {
                   .as(where)
                   .hasMessageContaining("write the set again");
             }
-            // The next writer leaves one of them whole, also if it makes nothing.
+            // The next writer leaves one complete set, even if it writes nothing.
             TfRecordShards.create(session, root, "train", 1, Compression.NONE).close();
             assertThat(values(root)).as(where).isIn(reported ? made : old, made);
             write(session, root, "train", 1, 3);

@@ -161,7 +161,7 @@ class TfRecordWriterTest {
     }
   }
 
-  /// A write that fails leaves the old files alone in the folder, without any new one.
+  /// A failed write leaves the old files in the folder, and no new one.
   @ParameterizedTest
   @EnumSource
   void aFailureAtAnyCallLeavesTheOldFiles(Compression compression) throws IOException {

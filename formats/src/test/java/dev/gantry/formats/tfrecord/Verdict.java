@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// The corpus's verdict on one of its files.
 ///
 /// @param records the SHA-256 of each good record
-/// @param error of the first that is not
-/// @param features of each record, by name; empty where the records are no examples
+/// @param error the error of the first bad record
+/// @param features the features of each record by name; empty if the records are no examples
 public record Verdict(
     Compression compression,
     List<String> records,
@@ -29,10 +29,10 @@ public record Verdict(
   public record Fault(long record, long offset, String kind) {}
 
   /// @param kind `bytes`, `float` or `int64`
-  /// @param list of `byte[]`, [Float] or [Long]
+  /// @param list the values as `byte[]`, [Float] or [Long]
   public record Values(String kind, List<Object> list) {}
 
-  /// All verdicts, by file name.
+  /// Returns all verdicts by file name.
   public static Map<String, Verdict> all() {
     Map<String, Verdict> verdicts = new TreeMap<>();
     try (JsonParser json =

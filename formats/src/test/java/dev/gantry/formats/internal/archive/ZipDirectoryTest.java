@@ -31,7 +31,7 @@ class ZipDirectoryTest {
 
   @TempDir private Path folder;
 
-  /// Two members, of which the second is stored, a folder, and a comment.
+  /// Returns an archive of two members, of which the second is stored, a folder and a comment.
   private static byte[] archive(String comment) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (ZipOutputStream zip = new ZipOutputStream(bytes)) {
@@ -82,8 +82,8 @@ class ZipDirectoryTest {
     assertThat(read(Arrays.copyOf(new byte[] {'P', 'K', 5, 6}, END_BYTES))).isEmpty();
   }
 
-  /// The archive with the sizes and the offset of its last entry in an extra field, behind one of another kind, and with
-  /// the records of ZIP64.
+  /// Returns the archive with the records of ZIP64, and with the sizes and the offset of its last
+  /// entry in an extra field, which follows a field of another kind.
   private static byte[] large(Consumer<ByteBuffer> change) {
     byte[] small = archive("");
     ByteBuffer old = ByteBuffer.wrap(small).order(ByteOrder.LITTLE_ENDIAN);
@@ -169,7 +169,7 @@ class ZipDirectoryTest {
     int start = bytes.getInt(archive.length - END_BYTES + 16);
     assertThat(new String(archive, start + ENTRY_BYTES, 5, StandardCharsets.UTF_8))
         .startsWith("gr");
-    // Both entries lead to the first member's bytes.
+    // Both entries have the offset of the first member.
     bytes.putInt(last + 42, bytes.getInt(start + 42));
     assertThat(fault(archive).kind()).isEqualTo("overlap");
   }

@@ -52,7 +52,7 @@ class BatchPlannerPropertyTest {
         .withoutEdgeCases();
   }
 
-  /// Fields of single numbers, of no bytes at all, or of a few blocks.
+  /// Returns fields of single numbers, of no bytes, or of a few blocks.
   private static Arbitrary<List<Field>> fields() {
     Arbitrary<TensorShape> shapes =
         Arbitraries.of(
@@ -103,7 +103,8 @@ class BatchPlannerPropertyTest {
     }
   }
 
-  /// The plan without reads has the same values, and turns into the plan by reads.
+  /// Checks that the plan without reads has the same values, and can be turned into the plan with
+  /// reads.
   private static void checkGathersOnly(
       BatchPlanner planner, List<SampleRun> runs, EpochBatches batches, MemoryCatalogue store) {
     BatchPlan<BatchView> plan = planner.gathers(runs, batches.start());
@@ -120,7 +121,7 @@ class BatchPlannerPropertyTest {
     assertThat(byReads.label()).isEqualTo(planner.plan(runs, batches.start()).label());
   }
 
-  /// Aligned, each byte once, no place of the slot twice.
+  /// Checks that reads are aligned, read each byte once and fill no byte of the slot twice.
   private static void checkReads(List<Read> reads, PlanLimits limits, BatchLayout layout) {
     for (Read read : reads) {
       assertThat(read.slab()).isZero();

@@ -32,7 +32,8 @@ class BatchPlannerTest {
   private static final DatasetState AFTER = new DatasetState("", 0, 1, "");
   private static final Location FILE = Location.of("file");
 
-  /// Images of any size, after a header, each `distance` bytes behind the last one, in one file.
+  /// A catalogue of images of any size in one file. The first image follows a header, and each
+  /// later one begins `distance` bytes behind the one before.
   private record Images(Field field, long samples, long header, long distance, boolean made)
       implements SampleCatalogue {
     @Override
@@ -122,7 +123,8 @@ class BatchPlannerTest {
     FieldView view = plan.label().fields().getFirst();
     assertThat(view.offset()).isEqualTo(12);
     assertThat(view.strides()).containsExactly(784L + 5, 28L, 1L);
-    // Little more than what is read, and the room to pack it in other batches.
+    // A slot has little more than the read bytes and the memory to pack the images of other
+    // batches.
     assertThat(planner.layout().rawBytes())
         .isBetween(100L * PICTURE_BYTES, 100L * (PICTURE_BYTES + 20) + 7 * BLOCK);
   }
@@ -189,7 +191,7 @@ class BatchPlannerTest {
         .isLessThanOrEqualTo(60_000L * PICTURE_BYTES + 7 * BLOCK);
   }
 
-  /// Labels of 6,000 samples are 48 KB: some 1.5 KB lie between two of a batch.
+  /// The labels of 6,000 samples have 48 KB, so about 1.5 KB lie between two labels of a batch.
   @Test
   void smallSamplesInRandomOrderAreOneRead() {
     Field label = new Field("label", DType.I64, TensorShape.of());

@@ -66,7 +66,7 @@ class EpochBatchesTest {
     return plans.stream().map(plan -> List.of(plan.reads(), plan.copies(), plan.label())).toList();
   }
 
-  /// After any batch, in this process or another one, from any rank's state.
+  /// The epoch continues after any batch, in this process or another, from the state of any rank.
   @Property(tries = 300)
   void whatIsLeftIsTheSameAfterAnyBatch(
       @ForAll("shards") List<Long> shards,
@@ -88,12 +88,13 @@ class EpochBatchesTest {
       }
       assertThat(state.epoch()).isEqualTo(epoch + 1L);
       assertThat(state.batch()).isZero();
-      // The end of an epoch may also be said in its own numbers.
+      // A state may also describe the end of an epoch by the epoch's own numbers.
       assertThat(rest(batches, new DatasetState(state.order(), epoch, count, ""))).isEmpty();
     }
   }
 
-  /// The states are those of whole batches, and the parts of a batch together are its samples, in its order.
+  /// The states are those of whole batches, and all parts of a batch together have its samples in
+  /// its order.
   @Property(tries = 300)
   void partsTogetherAreTheBatch(
       @ForAll("shards") List<Long> shards,
@@ -129,14 +130,14 @@ class EpochBatchesTest {
       if (expected.samples() == options.batchSize()) {
         assertThat(samples).isEqualTo(numbers(shards, options, batch));
       } else if (options.world() == 1) {
-        // Each once, and nothing beside.
+        // Each sample comes once, and no other sample comes.
         assertThat(samples).isEqualTo(numbers(shards, options, batch));
       }
     }
     parts.forEach(each -> assertThat(each).hasSameSizeAs(all));
   }
 
-  /// @return file and sample of each, as one number
+  /// @return a number for each sample, made of its file and its number there
   private static List<Long> numbers(List<Long> shards, OrderOptions options, int batch) {
     List<Long> numbers = new ArrayList<>();
     for (SampleRun run : EpochOrder.of(shards, options, 1).batch(batch)) {
@@ -198,7 +199,7 @@ class EpochBatchesTest {
     }
   }
 
-  /// Four samples whose values are this large.
+  /// A catalogue of four samples whose values have this size.
   private record Enormous(long bytes, FieldSource from) implements SampleCatalogue {
     @Override
     public List<Field> fields() {
@@ -251,7 +252,7 @@ class EpochBatchesTest {
     assertThat(store.isClosed()).isTrue();
   }
 
-  /// The CPU writes values for the epoch of their batch, the last batch of an epoch included.
+  /// The CPU writes values for the epoch of their batch, even in the last batch of an epoch.
   @Example
   void valuesAreWrittenForTheirEpoch() {
     SampleCatalogue store =

@@ -14,7 +14,7 @@ import java.util.OptionalLong;
 import org.junit.jupiter.api.Test;
 
 class EpochChainTest {
-  /// The epochs whose sources were closed, in that order.
+  /// The epochs whose sources were closed, in the order of closing.
   private final List<Long> closed = new ArrayList<>();
 
   /// Epochs of one batch with two writers.

@@ -20,13 +20,13 @@ import java.util.Random;
 /// Samples of random bytes in files that are arrays.
 final class MemoryCatalogue implements SampleCatalogue {
   enum Kind {
-    /// Each field's values lie end to end, from a block's start on.
+    /// The values of each field are adjacent, and begin at a block.
     DENSE,
-    /// Each sample's values lie together, each at the same distance from the last sample's.
+    /// The values of each sample are adjacent, and samples have a fixed pitch.
     EVENLY_FRAMED,
-    /// Frames are of random sizes.
+    /// The values of each sample are adjacent, with random bytes between samples.
     FRAMED,
-    /// As framed, but each second field is made.
+    /// The files are framed, but the CPU writes every second field.
     LABELLED
   }
 
@@ -160,7 +160,7 @@ final class MemoryCatalogue implements SampleCatalogue {
     return new FieldSource.InFiles(spacing, false);
   }
 
-  /// Each second store says so.
+  /// Returns the span if the number of fields is even; other catalogues do not know it.
   @Override
   public long sampleSpan() {
     if (kind == Kind.DENSE || fields.size() % 2 == 1) {

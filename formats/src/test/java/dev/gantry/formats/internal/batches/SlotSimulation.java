@@ -16,15 +16,15 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/// Fills a slot that is an array.
+/// Fills slots that are arrays.
 final class SlotSimulation {
   private SlotSimulation() {}
 
-  /// Reads, lets the parts be made in any order, copies.
+  /// Carries out the reads, the host writes in any order, and then the copies.
   static byte[] fill(
       BatchPlan<BatchView> plan, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
-    // The bytes of the slot that are written already: none may be written twice.
+    // The bytes of the slot that are written already, because none may be written twice.
     boolean[] written = new boolean[slot.length];
     for (Read read : plan.reads()) {
       byte[] file = store.file(read.file().path());
@@ -45,7 +45,7 @@ final class SlotSimulation {
     return slot;
   }
 
-  /// Gathers instead of reads and copies.
+  /// Carries out the gathers instead of reads and copies.
   static byte[] gather(
       BatchPlan<BatchView> plan, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
@@ -90,7 +90,7 @@ final class SlotSimulation {
     }
   }
 
-  /// The values that a view shows, in C order.
+  /// Returns the values of a view in C order.
   static byte[] values(byte[] slot, FieldView view, Field field) {
     int elementBytes = field.dtype().alignmentBytes();
     assertThat(view.name()).isEqualTo(field.name());

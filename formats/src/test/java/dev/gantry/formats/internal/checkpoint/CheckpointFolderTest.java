@@ -78,7 +78,7 @@ class CheckpointFolderTest {
     }
   }
 
-  /// Whichever group is wanted: a part of a checkpoint is none.
+  /// Requires that every group is refused, because a part of a checkpoint is no checkpoint.
   private void requireRefused(Path file, String kind) {
     for (String group : new String[] {"model", "optimizer"}) {
       MalformedFileException refusal = refusal(() -> stored.open(group));
@@ -134,7 +134,8 @@ class CheckpointFolderTest {
         .singleElement()
         .returns(Location.of(manifest), MalformedFileException::file);
     assertThat(TestCheckpoints.steps(root)).containsExactly(1L);
-    // It is kept, so that you can save what is whole in it; its name is not given again.
+    // The damaged checkpoint stays, so that its intact parts can be rescued; the next save gets
+    // another name.
     try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(1))) {
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
@@ -143,7 +144,7 @@ class CheckpointFolderTest {
     assertThat(TestCheckpoints.steps(root)).containsExactly(2L);
   }
 
-  /// All but the tensors' bytes, which [CheckpointFolder#check] is for.
+  /// The damage is anywhere but in the tensors' bytes, which [CheckpointFolder#check] verifies.
   @Test
   void anyBitOfHeadersIndexAndManifest() throws IOException {
     for (Manifest.FileEntry entry : stored.manifest().files()) {
@@ -169,7 +170,7 @@ class CheckpointFolderTest {
 
   private static void forEachFlip(Path file, int end, Consumer<String> check) throws IOException {
     byte[] bytes = Files.readAllBytes(file);
-    // One bit of every third byte is flipped; most of a header is padding.
+    // One bit of every third byte is flipped, because most of a header is padding.
     for (int at = 0; at < end; at += 3) {
       byte[] damaged = bytes.clone();
       damaged[at] ^= (byte) (1 << (at % 7));

@@ -53,7 +53,7 @@ class CheckpointStoreTest {
     return CheckpointStore.open(session, root(), retention, 50_000);
   }
 
-  /// Tensors whose bytes the step decides, in data files.
+  /// Returns a checkpoint of several data files, whose bytes the step determines.
   private static UnsavedCheckpoint checkpoint(long step) {
     List<NewTensor> model = new ArrayList<>();
     for (int i = 0; i < 10; i++) {
@@ -149,7 +149,7 @@ class CheckpointStoreTest {
     open(Retention.ALL).close();
   }
 
-  /// A second saver of this process must not give the first one's lock back when it is refused.
+  /// A second saver in this process must not release the first saver's lock when it is refused.
   @Test
   void oneSaverOfAllProcesses() {
     CheckpointStore first = open(Retention.ALL);
@@ -186,7 +186,8 @@ class CheckpointStoreTest {
     assertThat(CheckpointStore.list(GantrySession.shared(), root()).checkpoints()).isEmpty();
   }
 
-  /// Neither when it is opened, nor when the checkpoint around them goes.
+  /// A saver removes no foreign file, neither when it opens nor when it removes a checkpoint
+  /// around the file.
   @Test
   void filesOfOthersStay() throws IOException {
     Path notes = Files.createDirectories(root().resolve("gantry-step-7")).resolve("notes.txt");
@@ -212,7 +213,7 @@ class CheckpointStoreTest {
         .containsExactly(7L);
   }
 
-  /// A link goes where its name is a saver's, and what it points to stays.
+  /// A link with the name of a saver's file is removed, but its target stays.
   @Test
   void linksAreNotFollowed() throws IOException {
     Path precious = Files.writeString(parent.resolve("precious"), "mine");
@@ -249,14 +250,14 @@ class CheckpointStoreTest {
     assertThat(CheckpointStore.list(GantrySession.shared(), root()).checkpoints()).isEmpty();
   }
 
-  /// The kernel takes the lock of a file back when its writer ends.
+  /// The kernel releases the lock of a file when the file's writer ends.
   @Test
   void theFilesOfALivingWriterStayAndThoseOfAKilledOneGo() throws IOException {
     Path unfinished = Files.createDirectories(root().resolve("gantry-step-7"));
     String name = ".gantry-0123456789abcdef.held.tmp";
     Path killed = root().resolve(name);
     Path alsoKilled = unfinished.resolve(name);
-    // More files than a process may have open are written without locks.
+    // A process that may open no more files writes without locks.
     Path unknown = Files.createFile(root().resolve(".gantry-0123456789abcdef.tmp"));
     List<Path> living = List.of(root().resolve("export.bin"), unfinished.resolve("notes.bin"));
     try (AppendedFile first = session.append(living.getFirst());

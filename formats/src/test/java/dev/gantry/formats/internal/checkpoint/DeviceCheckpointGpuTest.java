@@ -36,7 +36,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Checkpoints of tensors on a device, restored to it, or to the CPU, and the other way round.
+/// Checkpoints of tensors on a device, which are restored to the device or to the CPU, and the
+/// reverse.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class DeviceCheckpointGpuTest {
@@ -51,7 +52,7 @@ class DeviceCheckpointGpuTest {
     session.close();
   }
 
-  /// Bytes for the tensors, of sizes that share blocks.
+  /// Returns the bytes of the tensors, whose sizes make them share blocks.
   private Loaded tensors(Device device) {
     Path file = TestFiles.write(folder.resolve("bytes"), 8, 3_000_000);
     for (int i = 0; i < TENSORS; i++) {
@@ -97,7 +98,7 @@ class DeviceCheckpointGpuTest {
     }
   }
 
-  /// Without room for a snapshot, with some of the CPU's memory, with some on the device.
+  /// The limits allow no snapshot, a snapshot in host memory, or one that is partly on the device.
   @ParameterizedTest
   @CsvSource({"0,0", "0,1000000000", "1000000000,1000000000"})
   void behindTheCallersBack(long deviceBytes, long hostBytes) {
@@ -109,7 +110,7 @@ class DeviceCheckpointGpuTest {
       try (Loaded loaded = tensors(new Device.Cuda(0))) {
         submitted = queue.submit(checkpoint(loaded));
       }
-      // The tensors' memory is gone, whether or not the write is over.
+      // The tensors' memory is freed, whether or not the write has ended.
       assertThat(submitted.join()).isInstanceOf(SaveOutcome.Saved.class);
       requireSame(
           CheckpointStore.list(GantrySession.shared(), folder.resolve("run"))
@@ -119,7 +120,8 @@ class DeviceCheckpointGpuTest {
     }
   }
 
-  /// The snapshot is taken by another thread, from prepared memory, and the tensors' memory goes then.
+  /// Another thread takes the snapshot into prepared memory, and the tensors' memory is freed
+  /// then.
   @ParameterizedTest
   @CsvSource({"0,0", "0,1000000000", "1000000000,1000000000"})
   void overlapped(long deviceBytes, long hostBytes) {

@@ -6,7 +6,7 @@ import dev.gantry.testing.ForwardingFileCalls;
 import java.nio.file.Path;
 import java.util.concurrent.Semaphore;
 
-/// Holds savers where they make a checkpoint's folder, until they may pass. Thread-safe.
+/// Holds savers where they make a checkpoint's folder, until the test lets them pass. Thread-safe.
 final class Gate extends ForwardingFileCalls {
   private final Semaphore there = new Semaphore(0);
   private final Semaphore mayPass = new Semaphore(0);
@@ -24,7 +24,7 @@ final class Gate extends ForwardingFileCalls {
     return super.mkdir(folder, mode);
   }
 
-  /// Returns when the next saver has come to the gate: each call waits for another one.
+  /// Waits until the next saver arrives at the gate; each call waits for another saver.
   void awaitSaver() {
     there.acquireUninterruptibly();
   }

@@ -37,7 +37,7 @@ class ManifestPropertiesTest {
     Files.delete(file);
   }
 
-  /// Any Unicode text.
+  /// Returns any Unicode text.
   private static Arbitrary<String> texts() {
     return Arbitraries.integers()
         .between(0, Character.MAX_CODE_POINT)

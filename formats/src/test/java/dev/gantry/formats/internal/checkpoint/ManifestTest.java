@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The contents that a manifest may not have, each with its kind.
+/// The contents that a manifest must not have, with the kind of each refusal.
 @ExtendWith(NoLeaks.class)
 class ManifestTest {
   private static final Manifest MADE =
@@ -41,7 +41,7 @@ class ManifestTest {
               new FileEntry("model.safetensors", 10, -1, new LinkedHashMap<>(Map.of("w", 255))),
               new FileEntry("model.safetensors.index.json", 2, 0, new LinkedHashMap<>())));
 
-  /// All that a manifest must have, for others to be put beside.
+  /// The members that a manifest must have, to which tests add others.
   private static final String REQUIRED =
       "'format':'gantry-checkpoint','version':1,'step':7,'sequence':3,'files':[]";
 
@@ -55,7 +55,8 @@ class ManifestTest {
     return Manifest.read(GantrySession.shared(), Files.write(StoreFolder.manifest(folder), bytes));
   }
 
-  /// Double quotes are written as single ones.
+  /// Returns the kind of the refusal of a manifest whose double quotes are written as single
+  /// quotes.
   private String kind(String json) {
     MalformedFileException refusal =
         refusal(json.replace('\'', '"').getBytes(StandardCharsets.UTF_8));
@@ -194,7 +195,7 @@ class ManifestTest {
     }
   }
 
-  /// A sparse file: nothing of it is read.
+  /// The file is sparse, and none of it is read.
   @Test
   void tooLarge() throws IOException {
     Path file = StoreFolder.manifest(folder);

@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.Consumer;
 
-/// Counts the calls that change files or make changes last, which are the numbered steps of the
+/// Counts the calls that change files or make changes durable, which are the numbered steps of the
 /// protocols, and runs an action just before one of them. Thread-safe.
 final class ProtocolSteps extends ForwardingFileCalls {
   private final int point;
@@ -15,14 +15,15 @@ final class ProtocolSteps extends ForwardingFileCalls {
   private boolean counting;
   private int count;
 
-  /// @param point the number of the call before which `action` hears what it is, from 1
+  /// @param point the number of the call, from 1, before which `action` runs with a description of
+  ///     the call
   ProtocolSteps(FileCalls real, int point, Consumer<String> action) {
     super(real);
     this.point = point;
     this.action = action;
   }
 
-  /// Calls before this do not count.
+  /// Begins to count; earlier calls do not count.
   synchronized void begin() {
     counting = true;
   }

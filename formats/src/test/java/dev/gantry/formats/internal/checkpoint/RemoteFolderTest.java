@@ -47,7 +47,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Checkpoints that are copied to another store.
+/// Checkpoints that are also uploaded to another store.
 @ExtendWith(NoLeaks.class)
 class RemoteFolderTest {
   private static final Retention TWO = new Retention(2, 0, Optional.empty());
@@ -93,7 +93,7 @@ class RemoteFolderTest {
     var _ = store.save(checkpoint(step), WriteOptions.defaults());
   }
 
-  /// The steps that are whole in the other store, as a new saver finds them.
+  /// Returns the steps of the complete checkpoints in the other store, as a new saver finds them.
   private List<Long> there() {
     StoreFolder fresh = new StoreFolder(session, folder.resolve("look"));
     fresh.create();
@@ -110,7 +110,7 @@ class RemoteFolderTest {
         .toList();
   }
 
-  /// All tensors have the values of the step.
+  /// Requires that all tensors have the values of the checkpoint's step.
   private void requireWhole(CheckpointFolder stored) {
     UnsavedCheckpoint expected = checkpoint(stored.step());
     SequencedMap<String, StoredTensor> tensors = stored.open("model").tensors();
@@ -183,7 +183,8 @@ class RemoteFolderTest {
     try (CheckpointStore store = open("b", Retention.ALL, Retention.ALL)) {
       store.fetch(1);
       assertThat(here("b")).containsExactly(1L, 2L);
-      // Counted on from what is there, so that this is the last.
+      // The numbers of saves continue from the checkpoints in the store, so this save is the
+      // latest.
       save(store, 1);
       store.awaitUploads();
     }
@@ -223,7 +224,7 @@ class RemoteFolderTest {
     assertThat(there()).containsExactly(1L, 2L);
   }
 
-  /// Such as no memory.
+  /// An OutOfMemoryError stands for all errors.
   @Test
   void anErrorCountsAsAFailureToo() {
     try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
@@ -246,12 +247,13 @@ class RemoteFolderTest {
     save(store, 1);
     assertThatThrownBy(store::close).hasMessageContaining("slow down");
     MemoryStore.beforeEachWrite(null);
-    // The folder is free, and the next saver uploads it.
+    // The saver has released the folder, and the next saver uploads the checkpoint.
     open("a", Retention.ALL, Retention.ALL).close();
     assertThat(there()).containsExactly(1L);
   }
 
-  /// As if the process had been killed before the last of three files.
+  /// The test looks as if the process had been killed before the upload of the last of three
+  /// files.
   @Test
   void theNextSaverSendsOnlyTheFilesThatAreMissing() {
     List<String> first = new CopyOnWriteArrayList<>();
@@ -279,7 +281,8 @@ class RemoteFolderTest {
     requireFetchable("b", 1);
   }
 
-  /// As if the process had been killed before each call: old or new, and the next saver finishes it.
+  /// The test looks as if the process had been killed before each call in turn. The store has the
+  /// old or the new checkpoint, and the next saver completes the upload.
   @Test
   void anUploadThatEndsAnywhereLeavesTheOldOrTheNew() {
     try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
@@ -341,7 +344,7 @@ class RemoteFolderTest {
     assertThat(there()).containsExactly(1L, 5L);
   }
 
-  /// The machine before has saved steps 1 to 3; this one goes on from 1.
+  /// The first machine has saved steps 1 to 3; the second continues from step 1.
   @Test
   void aStepThatIsThereIsSavedAgain() {
     try (CheckpointStore first = open("a", Retention.ALL, Retention.ALL)) {
@@ -368,7 +371,8 @@ class RemoteFolderTest {
         .forEach(this::requireWhole);
   }
 
-  /// All files of every manifest are there at any moment, with the bytes that the manifest tells of.
+  /// At every moment, all files of every manifest exist with the bytes that the manifest
+  /// describes.
   @Test
   void noReaderEverSeesAManifestOfOtherData() {
     try (CheckpointStore first = open("a", Retention.ALL, TWO)) {
@@ -382,7 +386,7 @@ class RemoteFolderTest {
         requireAllWhole();
         looks.incrementAndGet();
       });
-      // With other bytes, of the same sizes.
+      // The new checkpoint has other bytes, but files of the same sizes.
       UnsavedCheckpoint other = checkpoint(7);
       var _ =
           second.save(
@@ -412,7 +416,7 @@ class RemoteFolderTest {
     }
   }
 
-  /// Another saver takes the folder before each call that the first one's upload makes.
+  /// Another saver takes over the store's folder before each call of the first saver's upload.
   @Test
   void aSupersededSaverChangesNoFileOfAnother() {
     for (int next = 0; ; next++) {
@@ -480,7 +484,7 @@ class RemoteFolderTest {
                 Location.of("memory://" + bucket + "/" + place), Retention.ALL)));
   }
 
-  /// The CRC32C of each checkpoint's file.
+  /// Returns the CRC32C of each file of the checkpoints.
   private Map<String, Integer> sums(String place) {
     Map<String, Integer> sums = new LinkedHashMap<>();
     for (String name : MemoryStore.names(bucket + "/" + place)) {
@@ -494,7 +498,7 @@ class RemoteFolderTest {
     return sums;
   }
 
-  /// A file of it is lost before it is uploaded.
+  /// The checkpoint loses a file before it is uploaded.
   @Test
   void aCheckpointThatCannotBeReadHoldsUpNoOther() throws IOException {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
@@ -585,7 +589,7 @@ class RemoteFolderTest {
       await(begun);
       save(store, 2);
       save(store, 3);
-      // 2 waited, and was removed.
+      // Checkpoint 2 was waiting for its upload, and was removed.
       assertThat(here("a")).containsExactly(1L, 3L);
       goOn.countDown();
       store.awaitUploads();

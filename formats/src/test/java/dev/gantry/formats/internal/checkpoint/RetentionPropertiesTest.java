@@ -28,7 +28,7 @@ class RetentionPropertiesTest {
 
   private record Save(long step, Optional<Double> loss) {}
 
-  /// Some steps are saved again, some losses are equal, NaN or missing.
+  /// Returns checkpoints; some steps were saved twice, and some losses are equal, NaN or missing.
   @Provide
   Arbitrary<List<CheckpointFolder>> checkpoints() {
     Arbitrary<Optional<Double>> losses =
@@ -90,7 +90,7 @@ class RetentionPropertiesTest {
     return kept;
   }
 
-  /// The last save of each step.
+  /// Returns the last save of each step.
   private static List<CheckpointFolder> current(List<CheckpointFolder> all) {
     Map<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
     all.forEach(one -> bySteps.put(one.step(), one));
@@ -135,7 +135,7 @@ class RetentionPropertiesTest {
                 .toList());
   }
 
-  /// No checkpoint that goes is better than one that stays, nor as good and older.
+  /// No removed checkpoint is better than a kept one, or equal to it and older.
   @Property
   void theBestStay(
       @ForAll("checkpoints") List<CheckpointFolder> all,
@@ -164,7 +164,7 @@ class RetentionPropertiesTest {
     return loss(one) == loss(other) ? one.sequence() < other.sequence() : difference > 0;
   }
 
-  /// A retention that was applied has nothing more to say.
+  /// A second application of a retention removes nothing.
   @Property
   void onceMoreChangesNothing(
       @ForAll("checkpoints") List<CheckpointFolder> all,

@@ -52,12 +52,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Which calls wait for the saver. A gate holds it, so a call that returns meanwhile has not waited
-/// for it; of a call that waits, the test sees its thread wait.
+/// Which calls wait for the saver. A gate holds the saver, so a call that returns has not waited
+/// for it; for a call that waits, the test checks the state of its thread.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class SaveQueueTest {
-  /// Memory for one snapshot, but not for two.
+  /// Limits with memory for one snapshot, but not for two.
   private static final SnapshotLimits ONE = new SnapshotLimits(0, 50_000);
 
   @TempDir(factory = MemoryFolder.class)
@@ -91,7 +91,7 @@ class SaveQueueTest {
 
   private record Submitted(CompletableFuture<SaveOutcome> save) {}
 
-  /// A call on a thread of its own.
+  /// A call that runs on its own thread.
   private record Call<T>(Thread thread, FutureTask<T> result) {
     static <T> Call<T> start(Callable<T> work) {
       FutureTask<T> result = new FutureTask<>(work);
@@ -99,7 +99,7 @@ class SaveQueueTest {
       return new Call<>(thread, result);
     }
 
-    /// Returns when the call waits for something.
+    /// Waits until the call waits.
     void awaitWaiting() {
       while (thread.getState() != Thread.State.WAITING
           && thread.getState() != Thread.State.TIMED_WAITING) {
@@ -206,7 +206,7 @@ class SaveQueueTest {
     assertThat(wholeSteps()).containsExactly(1L);
   }
 
-  /// Whose work waits until the test lets it.
+  /// A copier whose work waits for the test.
   private static final class HeldCopier extends ThreadPoolExecutor {
     private final CountDownLatch mayWork = new CountDownLatch(1);
 
@@ -305,7 +305,8 @@ class SaveQueueTest {
     assertThat(wholeSteps()).containsExactly(1L, 3L);
   }
 
-  /// The first one's snapshot is taken when the second one, for which there is no memory, comes.
+  /// The first save's snapshot is still being taken when the second save arrives, for which there
+  /// is no memory.
   @Test
   void savesAreWrittenInTheOrderOfTheirPlans() throws Exception {
     HeldCopier copier = new HeldCopier();
@@ -400,7 +401,7 @@ class SaveQueueTest {
       assertThat(onTheFuture).isInstanceOf(TransferException.class).hasMessageContaining("ENOSPC");
       assertThat(catchThrowable(() -> queue.submit(TestCheckpoints.unsaved(2))))
           .isSameAs(onTheFuture);
-      // Would wait for the gate if there were no memory for another.
+      // This call would wait for the gate if there were no memory for another snapshot.
       CompletableFuture<SaveOutcome> next = queue.submit(TestCheckpoints.unsaved(3));
       assertThat(next).isNotDone();
       gate.letPass(1);
@@ -410,7 +411,7 @@ class SaveQueueTest {
     TestCheckpoints.requireNoLeftovers(root, "");
   }
 
-  /// It comes from the end of the save that was waited for.
+  /// The waiting call throws the failure of the save for which it waited.
   @Test
   void aFailureIsToldToWhoWaits() throws Exception {
     faulty.at(Function.FSYNC, faulty.count(Function.FSYNC) + 2, new Fails(Errno.EIO));
@@ -524,7 +525,7 @@ class SaveQueueTest {
     }
   }
 
-  /// Each has its own writer.
+  /// Each store has its own saver thread.
   @Test
   void severalStoresInOneProcess() {
     Path other = parent.resolve("other");

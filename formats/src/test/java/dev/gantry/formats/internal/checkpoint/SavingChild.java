@@ -19,18 +19,18 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/// A process that saves until it is killed, and says on its standard output how far it is.
+/// A process that saves until it is killed, and prints its progress on its standard output.
 final class SavingChild implements AutoCloseable {
-  /// It may be killed at any time from now on.
+  /// The process may be killed at any time from now on.
   static final String READY = "ready";
 
-  /// Before the step that was asked for, where it waits for its end.
+  /// The process waits for its end before the requested step of the protocol.
   static final String AT = "at ";
 
-  /// The save was reported.
+  /// The save was reported as done.
   static final String SAVED = "saved ";
 
-  /// It could not have the folder.
+  /// The process could not lock the folder.
   static final String REFUSED = "refused: ";
 
   private final Process process;
@@ -41,19 +41,20 @@ final class SavingChild implements AutoCloseable {
     this.lines = process.inputReader();
   }
 
-  /// Saves one checkpoint, and stops just before a step of the file protocol.
+  /// Starts a process that saves one checkpoint, and stops just before a step of the file
+  /// protocol.
   ///
   /// @param point the number of the step, from 1
   static SavingChild stopping(Path root, long step, int kept, int point) {
     return start(StopsAtAPoint.class, root, step, kept, point);
   }
 
-  /// Saves one step after the other.
+  /// Starts a process that saves one training step after the other.
   static SavingChild looping(Path root, long step, int kept) {
     return start(SavesForEver.class, root, step, kept);
   }
 
-  /// Opens the folder, and does nothing more.
+  /// Starts a process that opens the folder and then only waits.
   static SavingChild holding(Path root) {
     return start(HoldsTheFolder.class, root);
   }
@@ -77,11 +78,11 @@ final class SavingChild implements AutoCloseable {
     }
   }
 
-  /// Ends it with SIGKILL.
+  /// Ends the process with SIGKILL.
   ///
-  /// @return what it had printed until then and was not read yet
+  /// @return the lines that the process had printed and that were not read yet
   List<String> kill() {
-    // The kill goes by the handle, since `Process` would close what was printed but not read.
+    // The handle kills the process, because `Process` would discard the output that was not read.
     process.toHandle().destroyForcibly();
     List<String> rest = lines.lines().toList();
     close();
@@ -115,7 +116,8 @@ final class SavingChild implements AutoCloseable {
     }
   }
 
-  /// Arguments: folder, step, how many stay, point.
+  /// The program's arguments are the folder, the step, how many checkpoints to keep, and the
+  /// point.
   static final class StopsAtAPoint {
     private StopsAtAPoint() {}
 
@@ -140,7 +142,8 @@ final class SavingChild implements AutoCloseable {
     }
   }
 
-  /// Arguments: folder, first step, how many stay. Saves by turns at once and through a queue.
+  /// The program's arguments are the folder, the first step, and how many checkpoints to keep. It
+  /// saves directly and through a queue in turns.
   static final class SavesForEver {
     private static final int BURST = 8;
 
@@ -178,7 +181,7 @@ final class SavingChild implements AutoCloseable {
     }
   }
 
-  /// Arguments: folder.
+  /// The program's argument is the folder.
   static final class HoldsTheFolder {
     private HoldsTheFolder() {}
 

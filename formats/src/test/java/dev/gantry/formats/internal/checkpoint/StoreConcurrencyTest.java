@@ -16,7 +16,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Who lists and reads while another saves and removes always finds something, and finds it whole.
+/// A reader that lists and reads while a saver saves and removes always finds a checkpoint, and
+/// finds it complete.
 @ExtendWith(NoLeaks.class)
 class StoreConcurrencyTest {
   private static final int SAVES = 200;
@@ -59,9 +60,9 @@ class StoreConcurrencyTest {
     return CheckpointStore.list(GantrySession.shared(), root).latest().orElseThrow().sequence();
   }
 
-  /// Asks for the latest again and again; it never goes back.
+  /// Asks for the latest checkpoint repeatedly; the number of its save must never decrease.
   ///
-  /// @return how often
+  /// @return how often it was asked for
   private static Callable<Long> until(AtomicBoolean over, Callable<Long> look) {
     return () -> {
       long looks = 0;

@@ -26,14 +26,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Power cuts at every step of saves and removals.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class StoreCrashTest {
   private static final int SEEDS = 4;
   private static final int KEPT = 2;
 
-  /// Checkpoints that were saved, by how many steps the disk had seen when it was reported.
+  /// A checkpoint, and the number of steps that were made before it was reported as saved.
   private record Saved(int steps, Name name) {}
 
   @TempDir(factory = MemoryFolder.class)
@@ -58,7 +57,7 @@ class StoreCrashTest {
     session.close();
   }
 
-  /// @param folder of the checkpoints, in the tree
+  /// @param folder the folder of the checkpoints in the tree
   private void save(String folder, Name... names) {
     try (GantrySession recorded = Sessions.over(calls);
         CheckpointStore store =
@@ -70,7 +69,7 @@ class StoreCrashTest {
     }
   }
 
-  /// Checks what a power cut leaves after every number of steps, in every model.
+  /// Checks the state after a power cut at every step, for every loss.
   private void everywhere(CrashReplay replay, String folder, List<Name> before) {
     List<Step> steps = calls.steps();
     for (int length = 0; length <= steps.size(); length++) {
@@ -81,7 +80,7 @@ class StoreCrashTest {
           String last = length == 0 ? "none" : steps.get(length - 1).toString();
           String where = "lost " + loss + ", seed " + seed + ", after step " + length + ": " + last;
           requireOldOrNew(state.resolve(folder), length, before, where);
-          // The least and some of what there may be are enough for that.
+          // The smallest state and one random state suffice for this check.
           if (loss == Loss.EVERYTHING || (loss == Loss.SOME && seed == 0)) {
             requireNextSave(state.resolve(folder), where);
           }
@@ -91,8 +90,8 @@ class StoreCrashTest {
     }
   }
 
-  /// Requires all earlier checkpoints where the new one is missing, and in any case those that the
-  /// retention keeps beside it.
+  /// Requires all earlier checkpoints if the new one is missing, and otherwise the earlier ones
+  /// that the retention keeps.
   private void requireOldOrNew(Path root, int length, List<Name> before, String where) {
     List<Name> old = new ArrayList<>(before);
     Optional<Name> next = Optional.empty();
@@ -115,7 +114,7 @@ class StoreCrashTest {
     assertThat(found).as(where).containsAll(after(old, next.get())).endsWith(next.get());
   }
 
-  /// The checkpoints that the retention leaves after a save.
+  /// Returns the checkpoints that the retention keeps after a save.
   private static List<Name> after(List<Name> old, Name saved) {
     List<Name> all = new ArrayList<>(old);
     all.removeIf(name -> name.step() == saved.step());
@@ -139,7 +138,7 @@ class StoreCrashTest {
       store.save(TestCheckpoints.unsaved(1), TestCheckpoints.options());
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
     }
-    // Files that an earlier crash left are removed under the same cuts.
+    // The files of an earlier crash are removed under the same power cuts.
     Path leftover = Files.createDirectory(tree.resolve("run/gantry-step-5"));
     Files.write(leftover.resolve("model.safetensors"), new byte[100]);
     CrashReplay replay = CrashReplay.before(tree);
@@ -158,7 +157,7 @@ class StoreCrashTest {
     everywhere(replay, "a/b/run", List.of());
   }
 
-  /// A process that ends between making a folder and making that last.
+  /// A process ended after it had made the folder and before it had synchronised the parent.
   @Test
   void aFolderThatAnotherProgramHasJustMade() {
     CrashReplay replay = CrashReplay.before(tree);

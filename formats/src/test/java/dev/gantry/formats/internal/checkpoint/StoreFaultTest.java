@@ -40,8 +40,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Saves whose every call fails in every way: the older checkpoints are whole, and the next save
-/// works and leaves nothing behind.
+/// Saves in which each call fails in each way: the older checkpoints are complete, and the next
+/// save works and leaves no other file.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class StoreFaultTest {
@@ -51,7 +51,8 @@ class StoreFaultTest {
   private static final Name THIRD = new Name(3, 0);
   private static final Name FOURTH = new Name(4, 0);
 
-  /// These calls are made again after `EINTR`: for good, that would be for ever.
+  /// The calls that are repeated after `EINTR`. A call that always fails with it would be repeated
+  /// for ever.
   private static final Set<Function> RETRIED =
       EnumSet.of(
           Function.OPEN, Function.PREAD, Function.PWRITE, Function.FTRUNCATE, Function.FALLOCATE);
@@ -84,7 +85,7 @@ class StoreFaultTest {
     TestCheckpoints.copy(template, root);
   }
 
-  /// Saves the third, and removes the first.
+  /// Saves the third checkpoint, and removes the first.
   private void save(FaultyFileCalls calls) {
     try (GantrySession faulty = Sessions.over(calls);
         CheckpointStore store = TestCheckpoints.open(faulty, root, TestCheckpoints.last(KEPT))) {
@@ -105,7 +106,7 @@ class StoreFaultTest {
         assertThat(saved).isCompleted();
       } else {
         assertThat(catchThrowable(saved::join)).cause().isSameAs(told);
-        // Once.
+        // The failure is thrown only once.
         queue.await();
         throw (TransferException) told;
       }
@@ -156,7 +157,7 @@ class StoreFaultTest {
     requireAfter(failure, fault, where);
   }
 
-  /// @param failure of the save, or null where it went well
+  /// @param failure the failure of the save; null if the save succeeded
   private void requireAfter(@Nullable TransferException failure, Fault fault, String where) {
     List<Name> found = TestCheckpoints.requireAllWhole(root, where);
     if (failure == null) {
@@ -207,7 +208,7 @@ class StoreFaultTest {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
     save(calls);
     restore();
-    // The manifest's.
+    // The last write is the manifest's.
     calls = faulty(Function.PWRITE, calls.count(Function.PWRITE), new Fails(Errno.ENOSPC), false);
     try (GantrySession faulty = Sessions.over(calls);
         CheckpointStore store = TestCheckpoints.open(faulty, root, TestCheckpoints.last(KEPT))) {

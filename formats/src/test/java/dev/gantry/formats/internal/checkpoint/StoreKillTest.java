@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Processes that are killed while they save. Set `gantry.kills` for more of the random kills than
-/// a build has time for, and `gantry.seed` for those of an earlier run.
+/// Processes that are killed while they save. `gantry.kills` sets the number of random kills, for
+/// which a build has little time, and `gantry.seed` repeats those of an earlier run.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class StoreKillTest {
@@ -31,7 +31,7 @@ class StoreKillTest {
   private static final int KILLS = Integer.getInteger("gantry.kills", 24);
   private static final long SEED = Long.getLong("gantry.seed", System.nanoTime());
 
-  /// A child makes some ten saves in that time.
+  /// The longest time before a kill, in which a child makes about ten saves.
   private static final int LONGEST_MILLIS = 150;
 
   @TempDir(factory = MemoryFolder.class)
@@ -48,7 +48,7 @@ class StoreKillTest {
     void run(int number) throws Exception;
   }
 
-  /// Each in a thread of its own, since most of the time goes into starting processes.
+  /// Runs lanes on threads of their own, because most of the time is needed to start processes.
   private static void inLanes(Lane lane) throws Exception {
     try (ExecutorService threads = Executors.newFixedThreadPool(LANES)) {
       List<Future<?>> lanes = new ArrayList<>();
@@ -72,8 +72,9 @@ class StoreKillTest {
     }
   }
 
-  /// Before every step of each file, of the manifest and of the removal; after the one before it is
-  /// the same. The children go on in one folder, so that each finds what the one before has left.
+  /// The children are killed before every step of each file, of the manifest and of the removal; a
+  /// kill after a step is a kill before the next one. All children use one folder, so each finds
+  /// what the one before has left.
   @Test
   void killedAtEveryStepOfTheProtocol() throws Exception {
     inLanes(lane -> {
@@ -84,7 +85,7 @@ class StoreKillTest {
       List<String> where = new ArrayList<>();
       for (int point = 1 + lane; reached; point += LANES) {
         reached = killAt(root, step, point, where);
-        // The next save, and the next child's old checkpoint.
+        // This save is the next one after the kill, and the old checkpoint of the next child.
         step++;
         save(root, new Name(step, 0), 1);
         assertThat(TestCheckpoints.requireAllWhole(root, where.getLast()))
@@ -97,7 +98,7 @@ class StoreKillTest {
     });
   }
 
-  /// @return whether there is such a point
+  /// @return whether the protocol has this point
   private static boolean killAt(Path root, long step, int point, List<String> points) {
     String where;
     try (SavingChild child = SavingChild.stopping(root, step, 1, point)) {
@@ -126,7 +127,7 @@ class StoreKillTest {
       save(root, new Name(1, 0), 1);
       long reported = 1;
       for (int kill = lane; kill < KILLS; kill += LANES) {
-        // The first one is let come so far, however slow the machine.
+        // The first child may save once before its kill, however slow the machine is.
         reported =
             killSomeTime(root, random, reported, kill == lane, "seed " + SEED + ", kill " + kill);
       }
@@ -137,8 +138,8 @@ class StoreKillTest {
   }
 
   /// @param before the last step that a child has reported
-  /// @param afterOne whether to let it save one
-  /// @return the last step that is reported now
+  /// @param afterOne whether the child may save once before the kill
+  /// @return the last reported step
   private static long killSomeTime(
       Path root, Random random, long before, boolean afterOne, String where) {
     int kept = random.nextInt(1, 4);
@@ -154,7 +155,7 @@ class StoreKillTest {
     }
     long reported = before;
     for (String line : lines) {
-      // The last line may have been cut.
+      // The kill may have cut the last line.
       if (line.matches(SavingChild.SAVED + "[0-9]+")) {
         reported = Math.max(reported, Long.parseLong(line.substring(SavingChild.SAVED.length())));
       }
@@ -162,7 +163,7 @@ class StoreKillTest {
     List<Name> found = TestCheckpoints.requireAllWhole(root, where);
     long last = found.getLast().step();
     assertThat(last).as("what was reported is there: %s", where).isGreaterThanOrEqualTo(reported);
-    // Without a gap, those that stay.
+    // The remaining checkpoints have no gap.
     for (int back = 0; back < found.size(); back++) {
       assertThat(found).as(where).contains(new Name(last - back, 0));
     }

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The checkpoints that a store and its readers know of, and the files from which they know them.
+/// The checkpoints that a store and its readers find, and the files in which they find them.
 @ExtendWith(NoLeaks.class)
 class StoreListTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -74,7 +74,7 @@ class StoreListTest {
         .toList();
   }
 
-  /// A save could not use the manifests here, since none of them is JSON any more.
+  /// The save would fail if it read these manifests, which are no longer JSON.
   @Test
   void aSaveReadsNoManifestThatIsThereAlready() throws IOException {
     try (CheckpointStore store = open(TestCheckpoints.last(3))) {
@@ -136,7 +136,7 @@ class StoreListTest {
     assertThat(TestCheckpoints.steps(root())).containsExactly(1L, 3L);
   }
 
-  /// A link that leads to itself cannot be opened, so the manifest may still be whole.
+  /// A link to itself cannot be opened, so the manifest may still be intact.
   @Test
   void aManifestThatCannotBeOpenedIsAnErrorAndNotDamage() throws IOException {
     try (CheckpointStore store = open(Retention.ALL)) {
@@ -148,7 +148,7 @@ class StoreListTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(manifest(2).toString())
         .hasMessageContaining("ELOOP");
-    // Else the third would be saved with the number of the second.
+    // Otherwise the third checkpoint would get the number of the second save.
     assertThatThrownBy(() -> open(Retention.ALL)).isInstanceOf(TransferException.class);
     Files.delete(manifest(2));
     Files.move(aside, manifest(2));
@@ -173,7 +173,7 @@ class StoreListTest {
     assertThat(doubtful()).isEmpty();
   }
 
-  /// The folder's name gives the step where nothing of the manifest is left.
+  /// The folder's name gives the step if nothing of the manifest is left.
   @ParameterizedTest
   @ValueSource(doubles = {0, 0.01, 0.5, 0.99})
   void aDamagedManifestThatIsOlderThanAWholeOneIsNotDoubtful(double left) throws IOException {
@@ -188,7 +188,8 @@ class StoreListTest {
     assertThat(doubtful()).containsExactly(manifest(3));
   }
 
-  /// Steps 60 to 100, and again from 70 on: what is left of the manifest tells that it is the last.
+  /// The training saved steps 60 to 100, and again from 70 on. The rest of the damaged manifest
+  /// shows that its save is the latest.
   @Test
   void aTrainingThatWentBackIsSeenByTheNumbersOfItsSaves() throws IOException {
     try (CheckpointStore store = open(Retention.ALL)) {

@@ -21,10 +21,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Processes under whose system calls the power is cut: what they had not synchronised is gone from the folder, whoever
-/// wrote it. [StoreCrashTest] says the same of recorded calls and of more kinds of loss.
+/// Processes below whose system calls the power is cut: the folder loses the changes that they had
+/// not synchronised. [StoreCrashTest] checks the same with recorded calls and more kinds of loss.
 ///
-/// `-Dgantry.kills=1000` tries every change of a save with every loss; `gantry.seed` chooses those of an earlier run.
+/// `-Dgantry.kills=1000` tries every change of a save with every loss; `gantry.seed` repeats the
+/// choices of an earlier run.
 @ExtendWith(NoLeaks.class)
 @Tag("beside")
 class StorePowerCutTest {
@@ -52,8 +53,8 @@ class StorePowerCutTest {
     }
   }
 
-  /// Arguments: folder, step, before which change the power is cut, what is lost. With 0 as the change, the power is cut
-  /// when the save has ended.
+  /// The program's arguments are the folder, the step, the number of the change before which the
+  /// power is cut, and the loss. With 0 as the number, the power is cut after the save.
   static final class SavesOnce {
     private SavesOnce() {}
 
@@ -74,7 +75,8 @@ class StorePowerCutTest {
 
   /// Saves the next step.
   ///
-  /// @return changes of the folder, or 0 if the power was cut before the save's end
+  /// @return the number of changes of the folder; 0 if the power was cut before the end of the
+  ///     save
   private long cut(long nth, Loss loss) {
     step++;
     ChildJvm.Result result =

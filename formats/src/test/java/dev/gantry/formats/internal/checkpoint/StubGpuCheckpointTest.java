@@ -6,7 +6,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// The tests that a GPU host runs, on stubs of the CUDA driver and libcufile.
+/// Runs the tests that need a GPU on stubs of the CUDA driver and libcufile.
 @Tag("beside")
 class StubGpuCheckpointTest {
   @Test

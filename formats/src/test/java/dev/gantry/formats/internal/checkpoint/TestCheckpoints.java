@@ -32,17 +32,17 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
-/// Small checkpoints of several data files and two groups, whose every byte follows from their step and
-/// version; and the proof that one on the disk is such.
+/// Small checkpoints of several data files and two groups, whose bytes the step and the version
+/// determine; and the check that a checkpoint on the disk has these bytes.
 final class TestCheckpoints {
-  /// Makes two data files of the model.
+  /// The size of a data file, with which the model has two.
   static final long SHARD_BYTES = 12_000;
 
   private static final String VERSION = "version";
 
   private TestCheckpoints() {}
 
-  /// Which checkpoint one is: a step that is saved again has another version.
+  /// The identity of a checkpoint: a step that is saved again has another version.
   record Name(long step, long version) {
     static Name of(CheckpointFolder stored) {
       String version = Optional.ofNullable(stored.manifest().state().get(VERSION)).orElseThrow();
@@ -53,7 +53,7 @@ final class TestCheckpoints {
       return TestCheckpoints.unsaved(step, version, tensors());
     }
 
-    /// The bytes of each tensor, by group and name.
+    /// Returns the bytes of each tensor by group and name.
     SequencedMap<String, SequencedMap<String, byte[]>> tensors() {
       long seed = step * 1_000_000 + version * 1000;
       SequencedMap<String, byte[]> model = new LinkedHashMap<>();
@@ -73,7 +73,7 @@ final class TestCheckpoints {
     return new Name(step, 0).unsaved();
   }
 
-  /// @param tensors by group and name; not copied
+  /// @param tensors the tensors by group and name; not copied
   static UnsavedCheckpoint unsaved(
       long step, long version, SequencedMap<String, SequencedMap<String, byte[]>> tensors) {
     SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
@@ -96,7 +96,7 @@ final class TestCheckpoints {
         Map.of("note", "a test"));
   }
 
-  /// Small requests by one writer: the same calls each time.
+  /// Returns options for small requests by one writer, which give the same calls each time.
   static WriteOptions options() {
     return WriteOptions.defaults().withRequestBytes(8192).withThreads(1);
   }
@@ -121,7 +121,7 @@ final class TestCheckpoints {
         .toList();
   }
 
-  /// All that is listed is whole, and nothing is damaged.
+  /// Requires that all listed checkpoints are complete and that none is damaged.
   static List<Name> requireAllWhole(Path root, String where) {
     CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root);
     assertThat(listing.damaged()).as(where).isEmpty();
@@ -129,7 +129,7 @@ final class TestCheckpoints {
     return listing.checkpoints().stream().map(Name::of).toList();
   }
 
-  /// Every byte and every checksum is what was saved.
+  /// Requires that every byte and every checksum is the saved one.
   static void requireWhole(CheckpointFolder stored, String where) {
     String what = stored.folder().getFileName() + ": " + where;
     for (Manifest.FileEntry entry : stored.manifest().files()) {
@@ -165,7 +165,7 @@ final class TestCheckpoints {
     return (int) sum.getValue();
   }
 
-  /// Nothing is in the folder but what the listed manifests list.
+  /// Requires that the folder has only the files of the listed manifests.
   static void requireNoLeftovers(Path root, String where) {
     Set<Path> expected = new TreeSet<>(Set.of(root.resolve(FolderLock.FILE_NAME)));
     for (CheckpointFolder stored :
@@ -180,7 +180,7 @@ final class TestCheckpoints {
     assertThat(tree(root)).as(where).isEqualTo(expected);
   }
 
-  /// All that is below a folder.
+  /// Returns all paths below a folder.
   static Set<Path> tree(Path root) {
     try (Stream<Path> paths = Files.walk(root)) {
       return paths

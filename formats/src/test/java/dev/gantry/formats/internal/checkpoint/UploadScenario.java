@@ -16,8 +16,9 @@ import java.util.List;
 import java.util.UUID;
 import java.util.stream.Stream;
 
-/// A saver uploads a checkpoint while another one takes the folder in the store, and removes what it finds unfinished: a
-/// copy that has its manifest has all of its files, and one that was reported stays.
+/// A saver uploads a checkpoint while another saver takes over the folder in the store and removes
+/// unfinished uploads. A checkpoint with a manifest in the store has all of its files, and an
+/// upload that was reported as done stays.
 final class UploadScenario implements Scenario {
   private static final GantrySession SESSION = GantrySession.shared();
 

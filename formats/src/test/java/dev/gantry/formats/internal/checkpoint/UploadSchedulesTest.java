@@ -8,7 +8,8 @@ import java.io.IOException;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Each schedule writes files, and waits for them.
+/// Explores the schedules of an upload. The tests take long, because each schedule writes files
+/// and waits for them.
 @Tag("beside")
 class UploadSchedulesTest {
   @Test

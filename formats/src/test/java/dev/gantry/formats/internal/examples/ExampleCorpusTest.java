@@ -33,7 +33,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Every feature of the corpus is decoded to the last bit.
+/// Every feature of the corpus is decoded exactly.
 @ExtendWith(NoLeaks.class)
 class ExampleCorpusTest {
   private static final ValueLayout.OfLong LENGTHS =
@@ -56,7 +56,8 @@ class ExampleCorpusTest {
     return records;
   }
 
-  /// The bytes of a feature of all records, each padded with `padding` to the longest.
+  /// Returns the bytes of a feature of all records, each padded with `padding` to the length of
+  /// the longest.
   private static byte[] expected(Verdict verdict, String name, int rowBytes, byte padding) {
     ByteBuffer all =
         ByteBuffer.allocate(verdict.features().size() * rowBytes).order(ByteOrder.LITTLE_ENDIAN);
@@ -77,7 +78,7 @@ class ExampleCorpusTest {
     return all.array();
   }
 
-  /// How many elements each record has of the feature that a field of lengths is named after.
+  /// Returns how many elements the feature of a lengths field has in each record.
   private static long[] lengths(Verdict verdict, String name) {
     String feature = name.substring(0, name.length() - FeatureSpec.LENGTH_SUFFIX.length());
     return verdict.features().stream()
@@ -183,7 +184,8 @@ class ExampleCorpusTest {
     }
   }
 
-  /// Records with a feature of their own for the lengths give that feature's values.
+  /// If records have a feature with the name of a lengths field, the field has that feature's
+  /// values.
   @Test
   void aFeatureThatIsNamedAsTheLengthsOfAnotherTakesTheirPlace() {
     FeatureSpec tokens = variable("tokens", "int64", FeatureSpec.PadTo.MOST);

@@ -25,11 +25,11 @@ import java.util.stream.IntStream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 
-/// Decoding without protobuf's objects gives what protobuf gives, for any message.
+/// Decoding without protobuf's objects gives the same result as protobuf, for any message.
 class ExamplePropertiesTest {
   private static final String[] NAMES = {"a", "b", "label", "é", "", "unknown"};
 
-  /// All features that messages here may have, so that nothing goes unseen.
+  /// All features that messages of this test may have, so that no feature is ignored.
   private static final List<FeatureSpec> FEATURES =
       List.of(
           new FeatureSpec.VariableLength(
@@ -63,8 +63,7 @@ class ExamplePropertiesTest {
               "label", FeatureSpec.Kind.INT64, DType.I64, TensorShape.of(1), Optional.of(5)),
           new FeatureSpec.FixedSteps("é", FeatureSpec.Kind.BYTES, DType.U8, 2, TensorShape.of(3)));
 
-  /// Messages as writers of every kind might write them: in parts, out of order, with names that
-  /// are there twice.
+  /// Writes messages like any possible writer: in parts, in any order, with repeated names.
   private record Writer(Random random) {
     byte[] message(boolean sequence) {
       return WireMessages.message(out -> {
@@ -119,7 +118,7 @@ class ExamplePropertiesTest {
       });
     }
 
-    /// Mostly of the kind that is wanted.
+    /// Returns a feature, mostly of the expected kind.
     private byte[] feature(String name) {
       int usual =
           switch (name) {
@@ -183,12 +182,12 @@ class ExamplePropertiesTest {
     }
   }
 
-  /// A decoder's result for a record: rows and bytes, or the fault.
+  /// Returns a decoder's result for a record: the rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
     DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
     try (Arena arena = Arena.ofConfined()) {
-      // Native and at an odd address, as in a file.
+      // The bytes are in native memory at an odd address, like bytes of a file.
       MemorySegment bytes = arena.allocate(message.length + 1L).asSlice(1);
       bytes.copyFrom(MemorySegment.ofArray(message));
       RawRecord record = new RawRecord(Location.of("file"), 3, 33, bytes);
@@ -202,8 +201,7 @@ class ExamplePropertiesTest {
     }
   }
 
-  /// The message that protobuf's generated parser reads, serialised again in protobuf's usual
-  /// form.
+  /// Returns the message as protobuf serialises it after its generated parser has read it.
   private static byte[] rewritten(byte[] message, boolean sequence)
       throws InvalidProtocolBufferException {
     return sequence
@@ -241,7 +239,7 @@ class ExamplePropertiesTest {
       return;
     }
     if (WireMessages.hasLongVarint(message) || isAmbiguous(features, message)) {
-      // Parsers differ on these.
+      // Protobuf's parsers disagree on these messages.
       return;
     }
     String expected = decoded(parser, parser.decoder(0), rewritten);

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Features of records that no batch wants, and the schema that several files have together.
+/// Features of records that no batch uses, and the common schema of several files.
 @ExtendWith(NoLeaks.class)
 class UnknownFeatureTest {
   private static final ExampleParser PARSER =

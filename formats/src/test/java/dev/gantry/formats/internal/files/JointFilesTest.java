@@ -32,7 +32,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A list makes files a set: those that it names, or those of the list before.
+/// A list defines the files of a set: its own files, or those of the list before it.
 @ExtendWith(NoLeaks.class)
 class JointFilesTest {
   private static final int SEEDS = 2;
@@ -129,7 +129,7 @@ class JointFilesTest {
     assertThat(names(tree)).containsExactly(JointFiles.LIST);
   }
 
-  /// At every moment there is the old set or the new one, and the next writer leaves one only.
+  /// At every moment there is the old set or the new set, and the next writer leaves only one.
   @Test
   void replacingSurvivesEveryCrash() {
     Path set = tree.resolve("set");

@@ -15,7 +15,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A pipe in a place of our files, where others can write to the folder, is refused at once.
+/// A named pipe in place of one of Gantry's files, in a folder that others can write to, is
+/// refused at once.
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class NamedPipesTest {

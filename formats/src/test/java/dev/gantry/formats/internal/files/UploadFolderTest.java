@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 class UploadFolderTest {
-  /// Begins an upload and stays.
+  /// Begins an upload and does not end.
   static final class Uploading {
     public static void main(String[] arguments) throws IOException {
       try (UploadFolder folder = UploadFolder.make()) {
@@ -28,7 +28,8 @@ class UploadFolderTest {
     }
   }
 
-  /// For this test alone: another test's upload would remove what a killed one left, too.
+  /// The test has its own folder for temporary files, because any other upload would also remove
+  /// the rest of a killed one.
   @TempDir Path temporary;
 
   private final String before = System.getProperty("java.io.tmpdir");

@@ -21,7 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Our verdict on each file of the corpus is that of the gguf package, or of llama.cpp where it is stricter.
+/// Gantry's verdict on each corpus file is the gguf package's, or llama.cpp's where that is
+/// stricter.
 class GgufCorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/gguf");
 

@@ -62,7 +62,7 @@ class GgufFormatTest {
       return "model.gguf";
     }
 
-    /// GGUF has no unsigned bytes.
+    /// The tensors have no unsigned bytes, which GGUF lacks.
     @Override
     protected Map<String, Given> tensors() {
       Map<String, Given> tensors = super.tensors();
@@ -167,7 +167,7 @@ class GgufFormatTest {
     }
   }
 
-  /// A tokenizer's vocabulary would fill the output of every command.
+  /// A tokenizer's vocabulary would otherwise fill the output of every command.
   @Test
   void longArraysAreKeptAsTheirStartAndTheirCount() throws IOException {
     byte[][] texts = new byte[100_002][];
@@ -193,7 +193,7 @@ class GgufFormatTest {
     assertThat(weights.metadata().get("after")).isEqualTo("3");
   }
 
-  /// As after a clone without Git LFS.
+  /// A clone without Git LFS leaves such a pointer.
   @Test
   void aFolderWithAPointerInsteadOfItsFileSaysWhatThatIs() throws IOException {
     Files.writeString(folder.resolve("m.gguf"), "version https://git-lfs.github.com/spec/v1\n");

@@ -21,9 +21,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Quantised tensors have the values that the gguf package dequantises them to, to the bit. The blocks of
-/// `gguf-types` are random bytes, so that scales are also NaN, infinite and negative; NaN has one form here. Q8_K and Q1_0,
-/// which the package does not dequantise, were computed by what ggml does.
+/// Quantised tensors have, bit for bit, the values to which the gguf package dequantises them. The
+/// blocks of `gguf-types` are random bytes, so some scales are NaN, infinite or negative; every
+/// NaN has the same bits here. The values of Q8_K and Q1_0, which the package does not dequantise,
+/// were computed as ggml does.
 class GgufFormulasTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus");
 
@@ -77,7 +78,8 @@ class GgufFormulasTest {
         });
   }
 
-  /// A rank's part needs the blocks of its rows, and of its columns if they are whole blocks.
+  /// A rank's part needs the blocks of its rows, and only those of its columns if these are whole
+  /// blocks.
   @Test
   void partsAreReadByThemselves() {
     WeightsCatalogue weights = open(CORPUS.resolve("gguf-types/quantised.gguf"));

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
-/// Writes GGUF files by hand, also such as no writer makes.
+/// Writes GGUF files by hand, including files that no writer makes.
 final class HandmadeGguf {
   private final ByteArrayOutputStream notes = new ByteArrayOutputStream();
   private final ByteArrayOutputStream infos = new ByteArrayOutputStream();
@@ -50,9 +50,9 @@ final class HandmadeGguf {
     return this;
   }
 
-  /// Adds a tensor at the next aligned place.
+  /// Adds a tensor at the next aligned offset.
   ///
-  /// @param shape as the file has it: the axis that runs fastest first
+  /// @param shape the shape in the file's order, with the fastest axis first
   HandmadeGguf tensor(String name, int type, byte[] bytes, long... shape) {
     data.writeBytes(new byte[(alignment - data.size() % alignment) % alignment]);
     return info(name, type, data.size(), shape).data(bytes);

@@ -56,7 +56,8 @@ class CropTest {
     }
   }
 
-  /// The numbers must not change: a training that is resumed after an update would see other crops.
+  /// The numbers must not change, because a training that is resumed after an update of Gantry
+  /// would get other crops.
   @ParameterizedTest
   @CsvSource({"1, 29, 19, 434, 331", "2, 84, 2, 390, 369", "77, 35, 50, 321, 312"})
   void aSeedGivesTheSameCropForEver(long seed, int x, int y, int width, int height) {
@@ -93,7 +94,8 @@ class CropTest {
     }
   }
 
-  /// Pixels of a picture that is decoded at half its size are nearly those of all of it.
+  /// The pixels of a picture that is decoded at half its size are nearly those of the whole
+  /// picture.
   @Test
   void aReducedPictureLooksTheSame() throws IOException {
     byte[] picture = Files.readAllBytes(ImageCorpusTest.CORPUS.resolve("large.jpg"));

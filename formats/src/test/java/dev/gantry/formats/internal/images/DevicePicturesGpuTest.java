@@ -36,8 +36,9 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Pictures that the device decodes, beside those that the CPU makes of the same files. All show what the stub of
-/// libnvjpeg knows: red grows from left to right, green from top to bottom.
+/// Compares pictures that the device decodes with pictures that the CPU decodes from the same
+/// files. All show the picture that the stub of libnvjpeg knows: red grows from left to right,
+/// green from top to bottom.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class DevicePicturesGpuTest {
@@ -46,7 +47,7 @@ class DevicePicturesGpuTest {
   private static final int BYTES = 3 * HEIGHT * WIDTH;
   private static final byte UNTOUCHED = 0x55;
 
-  /// Colours of half the size, and JPEG's rounding.
+  /// The tolerance for colours of half the resolution and for JPEG's rounding.
   private static final int MAX_DIFFERENCE = 12;
 
   private static final Options OPTIONS =
@@ -99,7 +100,7 @@ class DevicePicturesGpuTest {
     }
   }
 
-  /// Decodes a batch of the pictures into a slot, and returns what is there.
+  /// Decodes a batch of the pictures into a slot, and returns the slot's bytes.
   private byte[] onDevice(Options options, List<byte[]> pictures) {
     List<HostWrites.HostWriter> writers =
         IntStream.range(0, pictures.size())
@@ -114,7 +115,7 @@ class DevicePicturesGpuTest {
                 })
             .toList();
     long bytes = (long) pictures.size() * BYTES;
-    // The host writes lie behind something else in the slot.
+    // The host writes do not begin at the start of the slot.
     HostWrites writes = new HostWrites(4096, bytes, writers);
     var plans = new ArrayList<>(List.of(new BatchPlan<>(List.of(), writes, List.of(), "a batch")));
     BatchPlanSource<String> source =
@@ -179,7 +180,7 @@ class DevicePicturesGpuTest {
             picture(90, 70, BufferedImage.TYPE_BYTE_GRAY, "jpeg"),
             picture(80, 90, BufferedImage.TYPE_INT_RGB, "jpeg"),
             picture(90, 70, BufferedImage.TYPE_INT_RGB, "png"),
-            // The stub refuses it; a real library need not.
+            // The stub refuses this JPEG; a real library may accept it.
             picture(7, 60, BufferedImage.TYPE_INT_RGB, "jpeg"));
     requireAlike(onDevice(OPTIONS, pictures), OPTIONS, pictures);
     assertThat(byDevice).contains(1, 3).doesNotContain(0, 2, 4);

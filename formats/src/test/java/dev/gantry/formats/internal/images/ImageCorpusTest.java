@@ -20,13 +20,13 @@ import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Pictures become what Pillow makes of them, bit for bit, by the JDK and by libturbojpeg where it is there;
-/// damaged ones are refused. `make_images.py` made them.
+/// Pictures are decoded to the same bits as Pillow's, by the JDK and, if installed, by
+/// libturbojpeg; damaged pictures are refused. `make_images.py` made the pictures.
 class ImageCorpusTest {
   static final Path CORPUS = Path.of("src/test/resources/corpus/images");
 
-  /// Pillow's verdict on a picture after an operation: the SHA-256 of the result, or why it is
-  /// refused.
+  /// Pillow's verdict on a picture after an operation: the SHA-256 of the result, or the reason of
+  /// a refusal.
   record Verdict(String file, String operation, String result, boolean turbo) {}
 
   static Stream<Verdict> verdicts() throws IOException {
@@ -73,7 +73,7 @@ class ImageCorpusTest {
         .hasMessageContaining(verdict.result);
   }
 
-  /// Stretches all pixels to a field, without turning them.
+  /// Returns options that stretch a picture to a size without rotating it.
   static Options plain(int height, int width) {
     return new Options(
         height, width, new Crop.Stretched(), 0, Kernel.BILINEAR, false, false, false, 1 << 26);

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Features that cannot be fields, or not as they are wanted.
+/// Features that cannot be fields, or not with the wanted dtype and shape.
 class CatalogueRefusalTest extends IndexedFiles {
   private void refused(String reason, TfRecordField... fields) {
     assertThatThrownBy(() -> open(fields))
@@ -112,7 +112,7 @@ class CatalogueRefusalTest extends IndexedFiles {
   })
   void whatADtypeHasNoRoomForIsRefused(DType dtype, long least, long most) {
     for (long value : new long[] {least, most, least - 1, most + 1}) {
-      // The next values after those of the widest dtypes wrap round to the other end.
+      // For the widest dtypes, the values beyond the range wrap round to its other end.
       boolean fits = value >= least && value <= most;
       files.clear();
       files.add(

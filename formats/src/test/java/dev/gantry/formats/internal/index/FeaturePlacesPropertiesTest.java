@@ -30,16 +30,16 @@ import net.jqwik.api.Property;
 class FeaturePlacesPropertiesTest {
   private static final ValueLayout.OfInt FLOAT_BITS = Column.INT;
 
-  /// @return whether both took the bytes
+  /// @return whether both parsers accepted the bytes
   private static boolean compare(byte[] bytes) {
     try (Arena arena = Arena.ofConfined()) {
-      // Native and at an odd address, as in a file.
+      // The bytes are in native memory at an odd address, like bytes of a file.
       MemorySegment record = arena.allocate(bytes.length + 1L).asSlice(1);
       record.copyFrom(MemorySegment.ofArray(bytes));
       Map<String, Feature> expected;
       try {
-        // Its decoder of arrays takes other numbers of
-        // more than 64 bits than its decoder of streams.
+        // The message is read from a stream, because protobuf's decoder of arrays reads some
+        // numbers of more than 64 bits differently.
         expected = Example.parseFrom(new ByteArrayInputStream(bytes)).getFeatures().getFeatureMap();
       } catch (IOException _) {
         assertThat(scans(ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))
@@ -55,7 +55,7 @@ class FeaturePlacesPropertiesTest {
       ExampleReader all = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
       ExampleReader some =
           ExampleReader.of(List.of("x", "absent", "image"), TfRecordIndex.Options.LIMITS);
-      // The values of a record are gone once the scanner reads the next one.
+      // The values of a record are lost when the scanner reads the next record.
       for (ExampleReader scanner : List.of(all, some)) {
         assertThat(scans(scanner, record)).isTrue();
         assertThat(scans(scanner, arena.allocate(0))).isTrue();
@@ -98,7 +98,7 @@ class FeaturePlacesPropertiesTest {
     }
     String obstacle = FeatureColumns.obstacle(kind, found);
     if (found.isAmbiguous()) {
-      // C++'s parser begins a new list, and Java's continues the former one.
+      // The parser for C++ begins a new list, and the parser for Java continues the earlier one.
       assertThat(obstacle).startsWith("its kind changes");
       return;
     }

@@ -17,7 +17,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// Why a value has no one place.
+/// The reasons why a value does not lie at one offset.
 class FeaturePlacesTest {
   private static final byte[] FOUR = {1, 2, 3, 4};
 
@@ -46,9 +46,9 @@ class FeaturePlacesTest {
     assertThat(obstacle(x -> x.writeByteArray(1, list(l -> l.writeByteArray(1, new byte[0])))))
         .isEmpty();
     assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR))))).isEmpty();
-    // One float that is not packed is four bytes all the same.
+    // One float that is not packed still takes four bytes.
     assertThat(obstacle(x -> x.writeByteArray(2, list(l -> l.writeFloat(1, 1.5f))))).isEmpty();
-    // An empty chunk changes no place.
+    // An empty chunk changes no offset.
     assertThat(
             obstacle(x ->
                 x.writeByteArray(
@@ -85,7 +85,7 @@ class FeaturePlacesTest {
                       l.writeFloat(1, 2);
                     }))))
         .isEqualTo("its 2 floats are not packed");
-    // Also where the list itself comes in parts.
+    // The list may also be split into several parts.
     assertThat(
             obstacle(x -> {
               x.writeByteArray(2, list(l -> l.writeByteArray(1, FOUR)));
@@ -130,7 +130,7 @@ class FeaturePlacesTest {
     assertThatThrownBy(() -> scanner.read(record(WireMessages.example(longest + "n", x -> {}))))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("4097 bytes");
-    // No array is made for a name that is not there.
+    // No array is allocated for a name that the bytes do not have.
     assertThatThrownBy(
             () -> scanner.read(record(new byte[] {0x0a, 8, 0x0a, 6, 0x0a, -1, -1, -1, -1, 7})))
         .isInstanceOf(MalformedFileException.class);

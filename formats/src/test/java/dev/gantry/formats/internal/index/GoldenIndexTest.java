@@ -28,13 +28,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A file and its index of version 1 that another program wrote, after the format's description:
-/// it must stay readable, and ours is the same.
+/// A file and its index of version 1 that another program wrote from the format's description. The
+/// index must stay readable, and Gantry must write the same one.
 @ExtendWith(NoLeaks.class)
 class GoldenIndexTest {
   private static final int RECORDS = 3;
 
-  /// The time in the index: 2001-02-03 04:05:06 and 7 ns.
+  /// The modification time in the index: 2001-02-03 04:05:06 and 7 ns.
   private static final FileTime MODIFIED =
       FileTime.from(981_173_106_000_000_007L, TimeUnit.NANOSECONDS);
 
@@ -56,7 +56,7 @@ class GoldenIndexTest {
     session.close();
   }
 
-  /// An index is read as it was before it had a checksum of the records, too.
+  /// An index without a checksum of the records, which were added later, is read as before.
   @ParameterizedTest
   @ValueSource(strings = {"examples.tfrecord.gantry-index", "earlier.gantry-index"})
   void isReadAsItWasWritten(String name) throws IOException, URISyntaxException {

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Indexes whose checksums are right, and that say what is not so.
+/// Indexes with correct checksums and false contents.
 @ExtendWith(NoLeaks.class)
 class HostileIndexTest {
   private static final int IMAGE_BYTES = TestExamples.IMAGE_BYTES;
@@ -51,7 +51,7 @@ class HostileIndexTest {
   private long[] records;
   private int[] offsets;
 
-  /// Three records, and what a true index says of them.
+  /// Writes three records, and reads the offsets that a true index has for them.
   @BeforeEach
   void write() {
     file = TestExamples.write(session, folder.resolve("data"), 1, 3);
@@ -249,7 +249,7 @@ class HostileIndexTest {
     refused(notes(), "invalid-tensor");
   }
 
-  /// Changes a note, and makes the checksum right again.
+  /// Changes a note, and corrects the checksum.
   private SortedMap<String, String> noted(String key, String value) {
     tensors.clear();
     recordTensor();

@@ -21,10 +21,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Indexes that are not as they were written.
+/// Indexes that were damaged after they were written.
 @ExtendWith(NoLeaks.class)
 class IndexDamageTest {
-  /// Where the tensors' bytes begin in an index of few features.
+  /// The offset of the tensors' bytes in an index of few features.
   private static final int DATA = 4096;
 
   @TempDir Path folder;
@@ -46,7 +46,8 @@ class IndexDamageTest {
     session.close();
   }
 
-  /// The next byte to damage: each in turn, but only one in 64 of the spaces that pad the header.
+  /// Returns the next byte to damage: every byte, except that only one in 64 of the header's
+  /// padding spaces is damaged.
   private int next(int at) {
     return at + 64 < DATA && good[at] == ' ' && good[at + 64] == ' ' ? at + 64 : at + 1;
   }
@@ -76,7 +77,7 @@ class IndexDamageTest {
           opened.close();
           throw new AssertionError(where + " is not missed");
         }
-        // The version is looked at before anything else that it might change.
+        // The version is checked first, because all else may depend on it.
         case Unusable(String reason) -> assertThat(reason).as(where).contains("is of version");
       }
     } catch (MalformedFileException damaged) {

@@ -34,8 +34,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Disks that fail and power that goes while an index is written, and disks that fail while one is
-/// opened.
+/// Disk errors and power cuts while an index is written, and disk errors while an index is opened.
 @ExtendWith(NoLeaks.class)
 class IndexFaultTest {
   private static final int SEEDS = 4;
@@ -74,7 +73,7 @@ class IndexFaultTest {
     }
   }
 
-  /// None, or the old one; or the whole new one.
+  /// There is no index or the old one, or the complete new one.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aPowerCutLeavesNoIndexOrAWholeOne(boolean older) throws IOException {

@@ -31,8 +31,8 @@ import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterTry;
 import net.jqwik.api.lifecycle.BeforeTry;
 
-/// The rules that the indexes of any files keep: they lead to the values that the sequential
-/// reader decodes, or are refused.
+/// The indexes of any files lead to the values that the sequential reader decodes, or the files
+/// are refused.
 class IndexPropertiesTest {
   private Path folder = Path.of("");
 
@@ -68,7 +68,7 @@ class IndexPropertiesTest {
     }
   }
 
-  /// One bit or two, which no sum of these lengths misses.
+  /// One or two bits are changed, which a checksum over such lengths always reveals.
   @Property(tries = 100)
   void anIndexWithChangedBitsIsRefused(
       @ForAll long seed,

@@ -3,16 +3,16 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.MisuseException;
 
-/// Reads the entries of single records from an index, for tests: a catalogue reads whole columns.
+/// Reads the entries of single records from an index, for tests. A catalogue reads whole columns.
 final class IndexReads {
   private IndexReads() {}
 
-  /// Where a record's data begins, in bytes from the start of the file.
+  /// Returns the offset of a record's data in bytes from the start of the file.
   static long recordOffset(TfRecordIndex index, long record) {
     return MappedColumn.signedLong(index.column(IndexFormat.RECORD_OFFSET).bytes(), record);
   }
 
-  /// The length of a record's data, in bytes.
+  /// Returns the length of a record's data in bytes.
   static long recordLength(TfRecordIndex index, long record) {
     long next =
         record + 1 == index.summary().records()
@@ -21,7 +21,7 @@ final class IndexReads {
     return next - IndexFormat.FRAMING_BYTES - recordOffset(index, record);
   }
 
-  /// Whether each record's value of a feature lies in one place of the file.
+  /// Returns whether each record's value of a feature lies at one offset.
   static boolean isPlaced(TfRecordIndex index, String feature) {
     try {
       return index.offsets(feature) != null;
@@ -30,13 +30,13 @@ final class IndexReads {
     }
   }
 
-  /// Where a record's value begins, in bytes from the start of the file.
+  /// Returns the offset of a record's value in bytes from the start of the file.
   static long valueOffset(TfRecordIndex index, String feature, long record) {
     return recordOffset(index, record)
         + MappedColumn.unsignedInt(index.offsets(feature).bytes(), record);
   }
 
-  /// How long a record's value is, in bytes.
+  /// Returns the length of a record's value in bytes.
   static long valueLength(TfRecordIndex index, String feature, long record) {
     TfRecordIndex.Feature found = index.summary().feature(feature).orElseThrow();
     String lengths = IndexFormat.tensor(feature, IndexFormat.LENGTH);
@@ -45,7 +45,7 @@ final class IndexReads {
         : MappedColumn.unsignedInt(index.column(lengths).bytes(), record);
   }
 
-  /// The integers of a record.
+  /// Returns the integers of a record.
   static long[] values(TfRecordIndex index, String feature, long record) {
     MappedColumn column = index.column(IndexFormat.tensor(feature, IndexFormat.VALUES));
     long count = index.summary().feature(feature).orElseThrow().elements().orElseThrow();

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// An index is of use for just the file that it was made of.
+/// An index can be used only for the file from which it was made.
 @ExtendWith(NoLeaks.class)
 class IndexStalenessTest {
   private static final int RECORDS = 20;
@@ -152,7 +152,8 @@ class IndexStalenessTest {
     ((Usable) TfRecordIndex.open(copy, session)).index().close();
   }
 
-  /// Datasets open such a copy: the same records under another time are the file that was indexed.
+  /// Datasets open such a copy: a file with the same records and another modification time is the
+  /// indexed file.
   @Test
   void aCopyWithATimeOfItsOwnIsKnownByItsRecords() throws IOException {
     build();
@@ -164,7 +165,7 @@ class IndexStalenessTest {
     assertThat(TfRecordIndex.open(copy, session)).isInstanceOf(Unusable.class);
     ((Usable) TfRecordIndex.openByRecords(Location.of(copy), session)).index().close();
 
-    // Damaged, and other records of the same size.
+    // The copy is damaged, and then has other records of the same size.
     bytes[bytes.length / 2]++;
     Files.write(copy, bytes);
     shift(copy, Files.getLastModifiedTime(file), 5);

@@ -26,7 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.NullSource;
 
-/// Indexed files in slots that are on a device.
+/// Batches of indexed files in slots on a device.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class IndexedBatchesGpuTest {
@@ -41,7 +41,7 @@ class IndexedBatchesGpuTest {
     session.close();
   }
 
-  /// @param path the one asked for, or null to have it chosen by evidence
+  /// @param path the transport to use; null lets the transfer engine choose
   private Views check(@Nullable Transport path, long seed, boolean even, OrderOptions order)
       throws IOException {
     Path files = Files.createDirectory(folder.resolve(seed + " " + even));
@@ -64,7 +64,7 @@ class IndexedBatchesGpuTest {
       Shuffle blocks = new Shuffle.Blocks(seed, 2);
       Views _ = check(path, seed, false, new OrderOptions(8, LastBatch.KEEP, blocks, 1, 1, 0, 1));
     }
-    // A kernel packs the fields while it fetches them.
+    // The kernel packs the fields while it fetches them.
     if (path != Transport.MAPPED) {
       assertThat(even.strided()).as("fields that stay where they are read").isPositive();
     }

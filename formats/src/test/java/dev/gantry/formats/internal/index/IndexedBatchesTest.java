@@ -39,8 +39,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The reads and copies of batches from indexed files: values that lie at one distance are not
-/// copied.
+/// The reads and copies of batches from indexed files. Values with a fixed pitch are not copied.
 @ExtendWith(NoLeaks.class)
 class IndexedBatchesTest {
   private static final int RECORDS = 64;
@@ -55,7 +54,7 @@ class IndexedBatchesTest {
     session.close();
   }
 
-  /// The second batch of a file of such records.
+  /// Returns the plan of the second batch of a file with these records.
   private BatchPlan<BatchView> second(List<byte[]> records, TfRecordField... fields) {
     Path file = TestExamples.write(session, folder.resolve("data"), records);
     TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
@@ -142,7 +141,8 @@ class IndexedBatchesTest {
     assertThat(plan.label().fields().getFirst().strides()).containsExactly(1000L, 1L);
   }
 
-  /// The records have one length, and their floats begin at a multiple of 4 in one of four cases.
+  /// All records have one length. If `aligned`, the floats of all records begin at a multiple of 4
+  /// with one of the four paddings; otherwise the floats of one record in four do.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void floatsStayOnlyWhereTheyAreAligned(boolean aligned) {
@@ -150,7 +150,7 @@ class IndexedBatchesTest {
     for (int padding = 0; padding < Float.BYTES; padding++) {
       List<byte[]> records = records(padding, true);
       int spare = Math.floorMod(-records.getFirst().length, Float.BYTES);
-      // The next record begins at the same place of its four bytes, or at another.
+      // The next record begins at the same offset modulo 4, or at another.
       int longer = aligned ? spare : spare + 1;
       List<byte[]> spaced = records.stream().map(record -> lengthened(record, longer)).toList();
       BatchPlan<BatchView> plan = second(spaced, TfRecordField.of("floats"));
@@ -160,7 +160,7 @@ class IndexedBatchesTest {
     assertThat(strides.stream().filter(stride -> stride > 2)).hasSize(aligned ? 1 : 0);
   }
 
-  /// Lengthens a record by an unknown field.
+  /// Lengthens a record with an unknown field.
   private static byte[] lengthened(byte[] record, int bytes) {
     byte[] longer = Arrays.copyOf(record, record.length + 2 + bytes + 2);
     longer[record.length] = 15 << 3 | 2;

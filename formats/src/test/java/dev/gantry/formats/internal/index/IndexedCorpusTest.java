@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The index of each corpus file leads to what the file was made of.
+/// The index of each corpus file leads to the values from which the file was made.
 @ExtendWith(NoLeaks.class)
 class IndexedCorpusTest {
   @TempDir Path folder;
@@ -74,7 +74,7 @@ class IndexedCorpusTest {
     return ((Usable) TfRecordIndex.open(file, session)).index();
   }
 
-  /// As they lie in the file, from where the index says.
+  /// Reads the values from the file at the offsets of the index.
   private static Verdict.Values stored(
       TfRecordIndex index, TfRecordIndex.Feature feature, byte[] file, long record) {
     FeatureSpec.Kind kind = feature.kind().orElseThrow();
@@ -149,7 +149,7 @@ class IndexedCorpusTest {
     assertThat(folder.toFile().list()).hasSize(1);
   }
 
-  /// Whatever is wrong with the framing, the index says what the reader says.
+  /// For any fault of the framing, the index reports the same as the reader.
   @ParameterizedTest
   @MethodSource("examples")
   void aCorruptedFileFailsAsItDoesForTheReader(Map.Entry<String, Verdict> entry)
@@ -183,7 +183,7 @@ class IndexedCorpusTest {
     }
   }
 
-  /// The corrupted files' records are no examples, which shows first.
+  /// The records of the corrupted files are no examples, and this is found first.
   @ParameterizedTest
   @MethodSource("corrupted")
   void noFileOfTheCorpusThatIsCorruptedHasAnIndex(Map.Entry<String, Verdict> entry)
@@ -236,7 +236,7 @@ class IndexedCorpusTest {
             MalformedFileException.class,
             error -> {
               assertThat(error.kind()).isEqualTo("invalid-proto");
-              // After the first, which is empty.
+              // The offset is that of the second record, because the first record is empty.
               assertThat(error.offset()).isEqualTo(16);
             })
         .hasMessageContaining("record 1: byte ");

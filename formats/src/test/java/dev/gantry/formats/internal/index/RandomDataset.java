@@ -24,8 +24,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 
-/// Indexed files of some features of fixed length, which a seed decides, and what the sequential
-/// reader makes of them.
+/// Indexed files with some features of fixed length, which a seed determines, and their values as
+/// the sequential reader decodes them.
 final class RandomDataset {
   private static final List<DType> OF_BYTES =
       List.of(DType.U8, DType.I8, DType.BOOL, DType.F16, DType.BF16, DType.I32, DType.F64);
@@ -37,7 +37,7 @@ final class RandomDataset {
   private final List<FeatureSpec.FixedLength> features = new ArrayList<>();
   private final List<Path> files = new ArrayList<>();
 
-  /// @param even whether all records are of one length, so that their values lie at one distance
+  /// @param even whether all records have one length, so that their values have a fixed pitch
   RandomDataset(GantrySession session, Path folder, long seed, boolean even) {
     this.random = new Random(seed);
     this.even = even;
@@ -47,7 +47,7 @@ final class RandomDataset {
     for (int i = random.nextInt(1, 4); i > 0; i--) {
       files.add(file(session, folder.resolve("part-" + i)));
     }
-    // Without any record there is no dataset.
+    // A dataset needs at least one record.
     files.add(write(session, folder.resolve("last"), List.of(example(), example())));
   }
 
@@ -85,7 +85,7 @@ final class RandomDataset {
     return file;
   }
 
-  /// Some of the features are not asked for.
+  /// Returns an example, some of whose features are not in the dataset.
   private byte[] example() {
     ExampleBuilder example = ExampleBuilder.inOrderOfInsertion();
     List<FeatureSpec.FixedLength> order = new ArrayList<>(features);
@@ -120,7 +120,7 @@ final class RandomDataset {
       case INT64 -> {
         long[] integers = new long[elements];
         for (int i = 0; i < elements; i++) {
-          // Each number takes one byte as a varint, or up to ten.
+          // If `even`, each number takes one byte as a varint; otherwise up to ten.
           integers[i] = even ? random.nextInt(128) : random.nextLong() >> random.nextInt(64);
         }
         example.int64s(feature.name(), integers);
@@ -140,7 +140,7 @@ final class RandomDataset {
     return TfRecordCatalogue.open(files.stream().map(Location::of).toList(), fields, session);
   }
 
-  /// The bytes that the sequential reader decodes, by file, record and feature.
+  /// Returns the bytes that the sequential reader decodes, by file, record and feature.
   List<List<List<byte[]>>> decoded(GantrySession session) {
     ExampleParser parser = new ExampleParser(List.copyOf(features));
     List<List<List<byte[]>>> decoded = new ArrayList<>();

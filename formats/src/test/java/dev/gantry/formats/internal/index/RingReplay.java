@@ -25,17 +25,17 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 
-/// Takes an epoch of indexed files out of a ring, slowly, and compares every value of every batch
-/// with what the sequential reader decodes.
+/// Takes an epoch of indexed files from a ring, slowly, and compares every value of every batch
+/// with the value that the sequential reader decodes.
 ///
-/// @param device where the slots are
-/// @param settle waits for what the device still has to do
+/// @param device the device of the slots
+/// @param settle waits for the device's queued work
 record RingReplay(
     GantrySession session, Device device, int slots, TransferOptions transfer, Runnable settle) {
   private static final byte POISON = (byte) 0xDB;
 
-  /// How often fields with several samples stayed where they were read, with a distance between
-  /// them, and how often they lie end to end.
+  /// The number of fields of several samples that stayed where they were read, with a pitch, and
+  /// of fields that were packed.
   record Views(int strided, int dense) {
     Views plus(Views more) {
       return new Views(strided + more.strided, dense + more.dense);
@@ -77,7 +77,7 @@ record RingReplay(
     return new RingOptions(device, slots, batches.slotBytes(), batches.hostBytes(), transfer, true);
   }
 
-  /// Closes the batch.
+  /// Checks a batch and closes it.
   private static Views check(
       RingBatch<BatchView> batch, List<SampleRun> runs, List<List<List<byte[]>>> decoded) {
     List<List<byte[]>> samples = new ArrayList<>();
@@ -98,7 +98,7 @@ record RingReplay(
     }
   }
 
-  /// @return whether there is anything between the samples
+  /// @return whether there are bytes between the samples
   private static boolean check(
       RingBatch<BatchView> batch, FieldView view, int field, List<List<byte[]>> samples) {
     int rowBytes = samples.getFirst().get(field).length;

@@ -8,7 +8,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.stream.LongStream;
 
-/// Some records of the files, which have 6, 0 and 4.
+/// A selection of the files' records; the files have 6, 0 and 4 of them.
 class SelectedSamplesContractTest extends TfRecordCatalogueContractTest {
   private static final List<long[]> KEPT =
       List.of(new long[] {1, 2, 5}, new long[] {}, new long[] {0, 3});

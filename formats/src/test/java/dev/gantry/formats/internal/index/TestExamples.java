@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
 
-/// Files of examples that a seed decides.
+/// Files of examples that a seed determines.
 final class TestExamples {
   static final int IMAGE_BYTES = 50;
   static final int FLOATS = 7;
@@ -30,13 +30,13 @@ final class TestExamples {
     return floats;
   }
 
-  /// The labels have many widths as varints, so that nothing lies at the same place in all
+  /// The labels have many widths as varints, so that no value lies at the same offset in all
   /// records.
   static long[] label(long seed, long record) {
     return new long[] {new Random(seed + record).nextInt(20_000), record};
   }
 
-  /// As any writer makes them.
+  /// Returns a record like any writer's.
   static byte[] record(long seed, long record) {
     return new ExampleBuilder()
         .bytes("image", image(seed, record))

@@ -26,7 +26,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Indexed files as samples.
 class TfRecordCatalogueTest extends IndexedFiles {
   @Test
   void allFeaturesAreFieldsAsTheyAreStored() {
@@ -122,7 +121,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
 
   @Test
   void theSpanIsThatOfTheWidestSample() throws IOException {
-    // Between the two lies the label, in none to five bytes.
+    // The label lies between the two fields, and takes up to five bytes more in some records.
     files.clear();
     List<byte[]> records = new ArrayList<>();
     for (long label : new long[] {1, 1L << 40, 1L << 20}) {
@@ -156,7 +155,7 @@ class TfRecordCatalogueTest extends IndexedFiles {
     file("many", 3, 2 * batch);
     try (TfRecordCatalogue image = open(TfRecordField.of("image"));
         TfRecordCatalogue both = open(TfRecordField.of("image"), TfRecordField.of("floats"))) {
-      // Packed they take memory of their own, here each of the two.
+      // Packed fields take their own memory, which the batch needs here for the floats.
       int packed = batch * Float.BYTES * TestExamples.FLOATS;
       assertThat(slotBytes(both, batch) - slotBytes(image, batch))
           .isBetween((long) packed, packed + 2L * PlanLimits.BLOCK_BYTES);

@@ -29,7 +29,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Building, opening, refusing.
 @ExtendWith(NoLeaks.class)
 class TfRecordIndexTest {
   private static final int RECORDS = 20;
@@ -157,7 +156,7 @@ class TfRecordIndexTest {
                 Optional.of(new Obstacle(0, "it is missing"))));
     try (TfRecordIndex index = open()) {
       assertThat(index.summary()).isEqualTo(summary);
-      // The last record has it as another kind.
+      // The feature has another kind in the last record.
       assertThat(IndexReads.isPlaced(index, "a")).isFalse();
     }
   }
@@ -175,7 +174,7 @@ class TfRecordIndexTest {
 
   @Test
   void manyRecordsOutgrowTheFirstColumns() {
-    // 64 KiB of offsets are 8192 records.
+    // 64 KiB of offsets suffice for 8192 records.
     int many = 20_000;
     file = TestExamples.write(session, folder.resolve("other"), 3, many);
     build();

@@ -8,8 +8,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Random;
 
-/// Writes examples as the format allows and no writer does: in parts, in any order, with names that come
-/// twice, kinds that change, lists that are packed in places, and unknown fields.
+/// Writes examples that the format allows and that no writer makes: in parts, in any order, with
+/// repeated names, changing kinds, partly packed lists, and unknown fields.
 public final class WireMessages {
   private static final String[] NAMES = {"image", "label", "x", "", "né", "a/b"};
 
@@ -19,14 +19,15 @@ public final class WireMessages {
     this.random = random;
   }
 
-  /// The fields of a message.
+  /// Writes the fields of a message.
   @FunctionalInterface
   public interface Fields {
     void write(CodedOutputStream out) throws IOException;
   }
 
-  /// Whether some bytes may be a varint with more than 64 bits. C++'s parser drops the bits past the 64th, and refuses more
-  /// than ten bytes; Java's makes other numbers of some, and takes some that are longer.
+  /// Returns whether some bytes may be a varint with more than 64 bits. The parser for C++ drops
+  /// the bits after the 64th, and refuses more than ten bytes; the parser for Java makes other
+  /// numbers from some of them, and accepts some longer ones.
   public static boolean hasLongVarint(byte[] bytes) {
     int continued = 0;
     for (byte b : bytes) {
@@ -50,7 +51,7 @@ public final class WireMessages {
     return bytes.toByteArray();
   }
 
-  /// One entry as any writer has it.
+  /// Returns a message with one entry, like any writer's.
   static byte[] example(String name, Fields feature) {
     return message(example ->
         example.writeByteArray(
@@ -72,7 +73,7 @@ public final class WireMessages {
     void write() throws IOException;
   }
 
-  /// Up to so many, among what is unknown.
+  /// Writes up to `most` parts among unknown fields.
   private void some(CodedOutputStream out, int most, Part part) throws IOException {
     for (int i = random.nextInt(most + 1); i > 0; i--) {
       unknown(out);

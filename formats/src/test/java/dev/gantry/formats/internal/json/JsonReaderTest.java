@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class JsonReaderTest {
-  /// Bytes that are not the section's, on both sides of it.
+  /// Bytes on both sides of the section that do not belong to it.
   private static final String OTHER = "\"}]";
 
   @TempDir Path folder;
@@ -36,7 +36,7 @@ class JsonReaderTest {
     return new JsonReader(bytes, OTHER.length(), bytes.length() - OTHER.length());
   }
 
-  /// With the offset from the section's start.
+  /// Returns the fault with its offset from the start of the section.
   private String fault(String json) throws IOException {
     try (FileBytes bytes = file(json)) {
       JsonReader reader = section(bytes);
@@ -55,7 +55,8 @@ class JsonReaderTest {
     }
   }
 
-  /// In a number Jackson gives the place of a sign, point or exponent before the fault.
+  /// For a fault within a number, Jackson reports the offset of the sign, point or exponent before
+  /// the fault.
   @ParameterizedTest(name = "{0}: {1}")
   @CsvSource(
       quoteCharacter = '`',
@@ -124,7 +125,8 @@ class JsonReaderTest {
     }
   }
 
-  /// Over many of the buffers' edges, at which a character can lie on both sides.
+  /// The text spans many edges of the buffer, so that a character can lie on both sides of an
+  /// edge.
   @ParameterizedTest
   @ValueSource(strings = {"a", "aaé", "☃", "😀", "aé☃😀"})
   void offsetsAreOfBytesWhateverTheText(String letters) throws IOException {

@@ -21,9 +21,9 @@ import java.util.zip.ZipOutputStream;
 final class HandmadeNpy {
   private HandmadeNpy() {}
 
-  /// An array in one of the two orders of axes and of bytes.
+  /// Returns an array in one of the two orders of axes and of bytes.
   ///
-  /// @param bytes in C order, little endian
+  /// @param bytes the elements in C order, little endian
   static byte[] array(
       DType dtype, TensorShape shape, byte[] bytes, boolean fortran, boolean bigEndian) {
     int width = dtype.bits() / Byte.SIZE;
@@ -48,7 +48,7 @@ final class HandmadeNpy {
     };
   }
 
-  /// A file of version 1.0 with this header, right or wrong.
+  /// Returns a file of version 1.0 with a header, which need not be valid.
   static byte[] file(String header, byte... data) {
     byte[] text = header.getBytes(StandardCharsets.ISO_8859_1);
     int padding = 63 - (10 + text.length) % 64;
@@ -93,7 +93,7 @@ final class HandmadeNpy {
     }
   }
 
-  /// An archive of these members, by name.
+  /// Writes an archive of members by name.
   static void writeArchive(Path file, Map<String, byte[]> members, boolean deflated)
       throws IOException {
     try (OutputStream out = Files.newOutputStream(file);

@@ -26,7 +26,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Single arrays.
 class NpyFormatTest {
   @Nested
   class Plain extends OneArray {
@@ -42,7 +41,7 @@ class NpyFormatTest {
     }
   }
 
-  /// Axes of every rank, of which the file is read in more than one piece.
+  /// Arrays of each number of axes, which are read from the file in several pieces.
   @Test
   void largeArraysInFortranOrderComeInC(@TempDir Path folder) throws IOException {
     for (long[] shape :
@@ -157,7 +156,7 @@ class NpyFormatTest {
       return "npy";
     }
 
-    /// So that the tensor has the same name when the file is renamed.
+    /// The contract renames the file to this name, and the file's name gives the tensor its name.
     @Override
     protected String fileName() {
       return "renamed";

@@ -23,8 +23,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Our verdict on each corpus file is NumPy's, but for what the corpus' README says we refuse, and
-/// says why.
+/// Gantry's verdict on each corpus file is NumPy's, except for the files that Gantry refuses by
+/// the corpus' README, with a reason.
 class NumpyCorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/numpy");
 
@@ -55,7 +55,8 @@ class NumpyCorpusTest {
     weights.verify(GantrySession.shared());
   }
 
-  /// The verdicts leave the name of a single array empty; we give it the file's.
+  /// Returns a tensor's name in the verdicts. They leave the name of a single array empty, to
+  /// which Gantry gives the file's name.
   private static String nameInVerdict(String file, StoredTensor tensor) {
     if (!file.endsWith(".npy")) {
       return tensor.name();
@@ -128,7 +129,7 @@ class NumpyCorpusTest {
                 + " not read");
   }
 
-  /// Loads bring the bytes of these as they are, by any transport.
+  /// A load by any transport returns the bytes of these arrays unchanged.
   @Test
   void whatLiesAsMemoryHoldsItIsPlain() {
     for (String name : new String[] {"f4.npy", "fortran-one-axis.npy", "empty.npy", "larger.npy"}) {

@@ -55,12 +55,13 @@ class BatchBoundsPropertyTest {
     // Batches end where shards end.
     assertThat(bounds(32, LastBatch.KEEP, none, 1, 64L, 320L, 77L).runs()).isEqualTo(1);
     assertThat(bounds(32, LastBatch.KEEP, new Shuffle.Shards(1), 1, 64L, 320L).runs()).isEqualTo(1);
-    // One ends within a batch.
+    // One shard ends within a batch.
     assertThat(bounds(32, LastBatch.KEEP, none, 1, 65L, 320L).runs()).isEqualTo(2);
-    // Two do: 32 samples may begin with the last one of 40, and go on with all of 30.
+    // Two shards end within a batch: its 32 samples may begin with the last of 40 samples,
+    // followed by all of 30.
     assertThat(bounds(32, LastBatch.KEEP, none, 1, 40L, 30L, 100L).runs()).isEqualTo(3);
     assertThat(bounds(32, LastBatch.KEEP, none, 1, 40L, 31L, 100L).runs()).isEqualTo(2);
-    // The end and the beginning.
+    // The last batch is padded from the beginning of the epoch.
     assertThat(bounds(32, LastBatch.PAD, none, 1, 100L).runs()).isEqualTo(2);
     assertThat(bounds(32, LastBatch.DROP, none, 1, 100L).runs()).isEqualTo(1);
   }
@@ -82,8 +83,8 @@ class BatchBoundsPropertyTest {
     assertThat(bounds(64, LastBatch.KEEP, blocks, 1, many).runs()).isEqualTo(4 * 2);
   }
 
-  /// 5 samples may be 2 of a block up to where the files end, 1 from there on, the short block and
-  /// the first sample of the epoch.
+  /// A batch of 5 samples may have 2 samples of a block up to the end of the files, 1 sample from
+  /// their beginning on, the short block, and the first sample of the epoch.
   @Example
   void theShortBlockMayBeAmidABatch() {
     List<Long> shards = List.of(9L);

@@ -50,7 +50,8 @@ class EpochOrderPropertyTest {
         .containsExactlyInAnyOrderElementsOf(Orders.all(shards));
   }
 
-  /// Whatever the last batch is: the ranks' batches, in turn, are the epoch's samples in order.
+  /// For each kind of last batch: the batches of the ranks, in turns, have the epoch's samples in
+  /// order.
   @Property
   void ranksTakeTurns(
       @ForAll("shards") List<Long> shards,
@@ -144,7 +145,7 @@ class EpochOrderPropertyTest {
     assertThat(Orders.epoch(shards, options, 0)).isEqualTo(interleaved(shards, open, block));
   }
 
-  /// Step by step.
+  /// Computes the interleaved order one sample at a time.
   private static List<Sample> interleaved(List<Long> shards, int open, int block) {
     List<List<Sample>> waiting = new ArrayList<>();
     for (int shard = 0; shard < shards.size(); shard++) {
@@ -174,7 +175,7 @@ class EpochOrderPropertyTest {
     return samples;
   }
 
-  /// Reading the files in turn does not change an order that is mixed already.
+  /// Interleaving does not change a random order of samples or blocks.
   @Property
   void interleavingLeavesSamplesAndBlocksInRandomOrderAsTheyAre(
       @ForAll("shards") List<Long> shards, @ForAll long seed) {
@@ -185,7 +186,8 @@ class EpochOrderPropertyTest {
     }
   }
 
-  /// Blocks of the files, counted from some sample on, the short one last.
+  /// Blocks are consecutive samples of the files, counted from any sample on; the short block is
+  /// the last one.
   @Property
   void blocksStayWhole(
       @ForAll("shards") List<Long> shards,
@@ -214,7 +216,7 @@ class EpochOrderPropertyTest {
     int batchSize = 1 << 24;
     for (int world : new int[] {1, Integer.MAX_VALUE}) {
       for (LastBatch last : LastBatch.values()) {
-        // Runs of a batch are listed, so a batch must not have millions.
+        // A batch must not have millions of samples, because the runs of each batch are listed.
         OrderOptions large =
             new OrderOptions(
                 options.shuffle() instanceof Shuffle.Blocks
@@ -251,8 +253,8 @@ class EpochOrderPropertyTest {
     }
   }
 
-  /// Over many epochs each sample's mean position is near the middle, and neither epochs nor seeds
-  /// share more places than chance has it.
+  /// Over many epochs, the mean position of each sample is near the middle, and the orders of two
+  /// epochs or seeds agree at no more positions than by chance.
   @Example
   void ordersOfEpochsAndSeedsLookRandom() {
     List<Long> shards = List.of(300L, 0L, 213L, 487L);
@@ -262,7 +264,7 @@ class EpochOrderPropertyTest {
       long[] sums = new long[samples];
       List<List<Sample>> orders = new ArrayList<>();
       for (int i = 0; i < epochs; i++) {
-        // Half of them differ by the epoch, half of them by the seed.
+        // Half of the orders differ by their epoch, the other half by their seed.
         Shuffle shuffle = new Shuffle.Blocks(i < epochs / 2 ? 5 : i, block);
         OrderOptions options = new OrderOptions(64, LastBatch.KEEP, shuffle, 1, 1, 0, 1);
         List<Sample> order = Orders.epoch(shards, options, i < epochs / 2 ? i : 5);
@@ -279,7 +281,8 @@ class EpochOrderPropertyTest {
         List<Sample> other = orders.get(i);
         equal += IntStream.range(0, samples).filter(n -> one.get(n).equals(other.get(n))).count();
       }
-      // One a pair is what chance has; whole blocks come and go together.
+      // A pair of random orders agrees at one position on average; the samples of a block agree
+      // together.
       assertThat(equal).isBetween(200L, 700L);
     }
   }

@@ -52,7 +52,7 @@ class MixedOrderPropertyTest {
         epoch);
   }
 
-  /// The datasets that `order` chooses from the counts `given` on, for up to `most` batches.
+  /// Returns the datasets that `order` chooses after the counts `given`, for up to `most` batches.
   private static List<Integer> walk(MixedOrder order, long[] given, int most) {
     long[] counts = given.clone();
     List<Integer> chosen = new ArrayList<>();
@@ -67,8 +67,8 @@ class MixedOrderPropertyTest {
     return chosen;
   }
 
-  /// Before any batch, a dataset has given its share but for one batch, and for what the others are
-  /// away from theirs.
+  /// Before any batch, the number of a dataset's batches differs from its share by at most one
+  /// batch plus the other datasets' differences.
   @Property
   void sharesAreTheWeights(
       @ForAll("datasets") List<Dataset> datasets,
@@ -86,7 +86,7 @@ class MixedOrderPropertyTest {
     }
   }
 
-  /// The order is the same where a dataset's length becomes known only at its end.
+  /// The order is the same if a dataset's length becomes known only at its end.
   @Property
   void lengthsNeedNotBeKnown(
       @ForAll("datasets") List<Dataset> datasets, @ForAll boolean untilAll, @ForAll long seed) {
@@ -126,7 +126,7 @@ class MixedOrderPropertyTest {
     int batches = toTheFirst.size();
     List<Integer> onward = walk(endless(datasets, seed, 0), new long[datasets.size()], batches + 1);
     assertThat(toTheFirst).isEqualTo(onward.subList(0, batches));
-    // The batch after the last one would have been due from a dataset that has no more.
+    // The next batch would have been due from a dataset that has no more batches.
     int ended = onward.getLast();
     assertThat(Collections.frequency(toTheFirst, ended))
         .isEqualTo((int) datasets.get(ended).length());
@@ -143,7 +143,7 @@ class MixedOrderPropertyTest {
     assertThat(walk(endless(two, 1, 0), new long[2], 200)).isEqualTo(one);
     assertThat(walk(endless(two, 1, 1), new long[2], 200)).isNotEqualTo(one);
     assertThat(walk(endless(two, 2, 0), new long[2], 200)).isNotEqualTo(one);
-    // Not in turns either.
+    // The datasets do not simply take turns.
     assertThat(one).containsSequence(0, 0).containsSequence(1, 1);
   }
 

@@ -10,19 +10,19 @@ import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 
-/// Shards and orders of any kind, small enough to be listed.
+/// Shards and orders of all kinds that are small enough to be listed.
 public final class Orders {
   private Orders() {}
 
-  /// A sample by its shard and its number there.
+  /// A sample by its shard and its number in the shard.
   public record Sample(int shard, long number) {}
 
-  /// Some of them empty.
+  /// Returns numbers of samples of shards; some shards are empty.
   public static Arbitrary<List<Long>> shards() {
     return Arbitraries.longs().between(0, 40).list().ofMaxSize(7).withoutEdgeCases();
   }
 
-  /// Those that leave the samples of a shard in their order.
+  /// Returns shuffles that keep the samples of a shard in their order.
   public static Arbitrary<Shuffle> ofWholeShards() {
     return Arbitraries.oneOf(
         Arbitraries.just(new Shuffle.None()), Arbitraries.longs().map(Shuffle.Shards::new));
@@ -40,7 +40,7 @@ public final class Orders {
     return options(shuffles());
   }
 
-  /// The first rank's, of 1 to 5.
+  /// Returns options of the first of 1 to 5 ranks.
   public static Arbitrary<OrderOptions> options(Arbitrary<Shuffle> shuffles) {
     Arbitrary<Integer> few = Arbitraries.integers().between(1, 5);
     return Combinators.combine(
@@ -95,7 +95,7 @@ public final class Orders {
     return samples;
   }
 
-  /// All samples in the order of the files.
+  /// Returns all samples in the order of the files.
   static List<Sample> all(List<Long> shards) {
     List<Sample> samples = new ArrayList<>();
     for (int shard = 0; shard < shards.size(); shard++) {
@@ -106,7 +106,7 @@ public final class Orders {
     return samples;
   }
 
-  /// The whole epoch as one worker gets it.
+  /// Returns the whole epoch as a single worker gets it.
   static List<Sample> epoch(List<Long> shards, OrderOptions options, long epoch) {
     return samples(EpochOrder.of(shards, with(ranked(options, 0, 1), LastBatch.KEEP), epoch));
   }

@@ -42,7 +42,7 @@ class PermutationTest {
     assertThat(ends.map(permutation::at)).doesNotHaveDuplicates().allMatch(n -> n >= 0 && n < size);
   }
 
-  /// In 600 orders of few numbers each, each number is at each place about equally often.
+  /// In 600 orders of a few numbers, each number is at each position about equally often.
   @Example
   void noPlaceIsPreferred() {
     int size = 6;
@@ -78,7 +78,7 @@ class PermutationTest {
     assertThat(ascents).isBetween(498_000L, 502_000L);
   }
 
-  /// A key's bit changes nearly every place.
+  /// A change of one bit of the key changes nearly every position.
   @Property(tries = 200)
   void keysGiveOrdersOfTheirOwn(@ForAll long key, @ForAll @IntRange(max = 63) int bit) {
     int size = 2 * LARGE;

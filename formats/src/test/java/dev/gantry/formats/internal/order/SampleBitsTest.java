@@ -53,7 +53,7 @@ class SampleBitsTest {
     }
     SampleBits one = SampleBits.part(1000, 1, 0, List.of(1, 1));
     assertThat(one.identity()).isNotEqualTo(SampleBits.part(1000, 2, 0, List.of(1, 1)).identity());
-    // The samples of a part come from everywhere.
+    // The samples of a part are spread over all samples.
     assertThat(one.countBelow(500)).isBetween(200L, 300L);
   }
 

@@ -14,7 +14,7 @@ import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 
 class ShuffleDrawsPropertyTest {
-  /// Draw by draw, with pauses at random places.
+  /// The test computes the contents draw by draw, with random pauses.
   @Property
   void theContentsAreToldWithoutASampleBeingRead(
       @ForAll long seed,
@@ -52,7 +52,7 @@ class ShuffleDrawsPropertyTest {
     return numbers.stream().mapToLong(Long::longValue).toArray();
   }
 
-  /// However many draws there were, and of a buffer of the usual size.
+  /// The buffer has the usual size, and there may have been any number of draws.
   @Example
   void theContentsOfALargeBufferLongAfterAreToldAtOnce() {
     long draws = 1L << 50;

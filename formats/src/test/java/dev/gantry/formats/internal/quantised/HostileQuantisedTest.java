@@ -21,12 +21,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 class HostileQuantisedTest {
   @TempDir private Path folder;
 
-  /// A pattern that never ends, one that is none, and one for which the matcher calls itself too often.
+  /// The patterns are one whose match practically never ends, one that is invalid, and one for
+  /// which the matcher recurses too deeply.
   @ParameterizedTest
   @ValueSource(strings = {"(a*)*b", "(a", "(a|b)*c"})
   void aPatternThatCannotBeMatchedIsRefused(String pattern) {
     NamePatterns patterns = new NamePatterns(Location.of(folder));
-    // Others have used most of the bound.
+    // Other names have used most of the limit.
     patterns.count(390_000_000);
     String name = "a".repeat(100_000);
     MalformedFileException fault =

@@ -34,15 +34,16 @@ import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// The values of each folder of quantised weights are those that its publisher's own code computes, to the bit.
+/// The values of each folder of quantised weights equal, bit for bit, the values that its
+/// publisher's own code computes.
 class QuantisedCorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/quantised");
 
-  /// Dtypes that no layout has, by their bits.
+  /// Dtypes that no layout uses, by their number of bits.
   private static final Map<Integer, DType> OTHER =
       Map.of(8, DType.BOOL, 16, DType.U16, 32, DType.U32, 64, DType.U64);
 
-  /// Names of parts whose bytes are a text, or which weights do not need.
+  /// The names of parts that contain text or that weights do not need.
   private static final String NO_NUMBERS =
       ".*(input|output|activation|weight_format|quant_state).*";
 
@@ -106,7 +107,8 @@ class QuantisedCorpusTest {
     assertThatThrownBy(() -> open(folder)).isInstanceOf(MalformedFileException.class);
   }
 
-  /// A scale, zero point or index whose dtype or shape is another one's is not taken for what it is not.
+  /// A scale, zero point or index with another dtype or shape is not read as something that it is
+  /// not.
   @ParameterizedTest
   @MethodSource("good")
   void partsOfAnotherDtypeOrShapeAreRefused(Path folder) {
@@ -120,7 +122,7 @@ class QuantisedCorpusTest {
       if (seen.contains(part.name()) || part.name().matches(NO_NUMBERS)) {
         continue;
       }
-      // DeepSeek's experts are known by the dtype of their scales.
+      // DeepSeek's experts are recognised by the dtype of their scales.
       if (!part.name().endsWith(".scale")) {
         DType other = OTHER.get(part.dtype().bits());
         requireRefused(stored, new StoredTensor(part.name(), other, part.shape(), part.extent()));
@@ -152,7 +154,8 @@ class QuantisedCorpusTest {
         .isInstanceOf(MalformedFileException.class);
   }
 
-  /// Each rank's part is what the whole tensor has there, and the parts of the inputs are not larger than they must be.
+  /// Each rank's part equals that part of the whole tensor, and the parts of the inputs are no
+  /// larger than necessary.
   @ParameterizedTest
   @MethodSource("good")
   void slicesAreThoseOfTheWhole(Path folder) {
@@ -188,7 +191,7 @@ class QuantisedCorpusTest {
     }
   }
 
-  /// The codes are the largest input; a part may have one of their elements more on each side.
+  /// The codes are the largest input. A part may have one more of their elements on each side.
   private static void requireSmaller(Encoding.Quantised whole, Encoding.Quantised part, int world) {
     QuantisedInput codes = whole.inputs().getFirst();
     if (codes.axes().stream().anyMatch(axis -> axis.of() == null)) {

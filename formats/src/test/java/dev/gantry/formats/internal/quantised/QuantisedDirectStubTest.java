@@ -46,8 +46,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Codes and scales come past the CPU to the GPU that computes the values, on one GPU and on two. libcufile's own counts
-/// tell that each byte was read once.
+/// Codes and scales are read past the CPU onto the GPU that computes the values, on one GPU and on
+/// two. libcufile's own counts show that each byte is read once.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class QuantisedDirectStubTest {
@@ -104,7 +104,7 @@ class QuantisedDirectStubTest {
     return bytes;
   }
 
-  /// Returns how many bytes of files the inputs of all ranks have, each counted once.
+  /// Returns how many bytes of files the inputs of all ranks have, each byte counted once.
   private static long wanted(List<List<StoredTensor>> ranks) {
     Map<Location, BitSet> bytes = new HashMap<>();
     for (StoredTensor input : inputs(ranks.stream().flatMap(List::stream).toList())) {
@@ -124,7 +124,8 @@ class QuantisedDirectStubTest {
     return bytes.values().stream().mapToLong(BitSet::cardinality).sum();
   }
 
-  /// Computes the tensors' values on the device that has their inputs.
+  /// Computes the tensors' values on the device that has their inputs, and requires that they are
+  /// right.
   private void requireValues(List<StoredTensor> tensors, LoadedTensors loaded, Device.Cuda device) {
     int next = 0;
     for (StoredTensor tensor : tensors) {
@@ -150,7 +151,7 @@ class QuantisedDirectStubTest {
     }
   }
 
-  /// Requires that the bytes came by `gds` only, each once: no more were read than the files have.
+  /// Requires that all bytes came by `gds` and that no byte was read twice.
   private void requireReadOnce(TransferReport report, Path folder) throws IOException {
     assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.GDS);
     assertThat(cuFile.count("bytes read") - readBefore)
@@ -184,7 +185,7 @@ class QuantisedDirectStubTest {
     }
   }
 
-  /// The part of a rank, of two or more, along the first axis that they divide.
+  /// Returns a rank's part of a tensor, along the first axis that the number of ranks divides.
   private static StoredTensor part(StoredTensor tensor, int rank) {
     TensorShape shape = tensor.shape();
     for (int world = 2; ; world++) {
@@ -196,7 +197,8 @@ class QuantisedDirectStubTest {
     }
   }
 
-  /// The parts of small tensors have rows that are too short for a disk, so `gds` is asked for.
+  /// The parts of small tensors have rows that are too short for a disk, so the test asks for
+  /// `gds`.
   @ParameterizedTest
   @MethodSource("folders")
   void ranksGetTheirPartsAndEachByteIsReadOnce(Path folder) throws IOException {

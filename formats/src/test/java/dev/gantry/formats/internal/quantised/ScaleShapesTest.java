@@ -23,13 +23,13 @@ class ScaleShapesTest {
 
   static Stream<Arguments> found() {
     return Stream.of(
-        // One scale.
+        // These tensors have one scale.
         found(shape(512, 256), shape(), null, ScaleGrid.single(512 * 256)),
         found(shape(512, 256), shape(1), null, ScaleGrid.single(512 * 256)),
         found(shape(100, 50), shape(1, 1), STATED, ScaleGrid.single(5000)),
         found(shape(4, 8, 16), shape(1), null, ScaleGrid.single(512)),
         found(shape(), shape(), null, ScaleGrid.single(1)),
-        // A scale for each row, matrix or output channel.
+        // These tensors have a scale for each row, matrix or output channel.
         found(shape(512, 256), shape(512), null, new ScaleGrid(1, 512, 256, 1, 256)),
         found(shape(512, 256), shape(512, 1), STATED, new ScaleGrid(1, 512, 256, 1, 256)),
         found(shape(64, 64), shape(64), null, new ScaleGrid(1, 64, 64, 1, 64)),
@@ -39,17 +39,17 @@ class ScaleShapesTest {
         found(shape(4, 8, 16), shape(4, 8, 1), null, new ScaleGrid(1, 32, 16, 1, 16)),
         found(shape(9, 3, 2, 2), shape(9, 1, 1, 1), null, new ScaleGrid(1, 9, 12, 1, 12)),
         found(shape(0, 16), shape(0), null, new ScaleGrid(1, 0, 16, 1, 16)),
-        // A scale for each column.
+        // These tensors have a scale for each column.
         found(shape(512, 256), shape(256), null, new ScaleGrid(1, 512, 256, 512, 1)),
         found(shape(64, 64), shape(1, 64), null, new ScaleGrid(1, 64, 64, 64, 1)),
         found(shape(4, 8, 16), shape(1, 1, 16), null, new ScaleGrid(1, 32, 16, 32, 1)),
-        // Blocks, stated.
+        // The configuration gives the size of these blocks.
         found(shape(512, 256), shape(4, 2), STATED, new ScaleGrid(1, 512, 256, 128, 128)),
         found(shape(513, 257), shape(5, 3), STATED, new ScaleGrid(1, 513, 257, 128, 128)),
         found(shape(512, 100), shape(4, 1), STATED, new ScaleGrid(1, 512, 100, 128, 100)),
         found(shape(7, 500, 256), shape(7, 4, 2), STATED, new ScaleGrid(7, 500, 256, 128, 128)),
         found(shape(90, 60), shape(3, 3), new Block(40, 20), new ScaleGrid(1, 90, 60, 40, 20)),
-        // Blocks, found out.
+        // The shapes give the size of these blocks.
         found(shape(512, 256), shape(4, 2), null, new ScaleGrid(1, 512, 256, 128, 128)),
         found(shape(512, 256), shape(512, 8), null, new ScaleGrid(1, 512, 256, 1, 32)),
         found(shape(512, 256), shape(1, 2), null, new ScaleGrid(1, 512, 256, 512, 128)),
@@ -66,7 +66,8 @@ class ScaleShapesTest {
     return TensorShape.of(dimensions);
   }
 
-  /// Which element has which scale: the scales lie matrix by matrix, and in a matrix row of blocks by row of blocks.
+  /// The scale of each element. The scales are ordered by matrix, and within a matrix by row of
+  /// blocks.
   private record ScaleGrid(
       long matrices, long rows, long columns, long blockRows, long blockColumns) {
     static ScaleGrid single(long elements) {

@@ -26,11 +26,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Our verdict on each corpus file is the reference implementation's, and says why.
+/// Gantry's verdict on each corpus file is the reference implementation's, with a reason.
 class CorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/safetensors");
 
-  /// The reference keeps the last of two tensors of one name; the format forbids them.
+  /// The reference implementation keeps the last of two tensors with one name; the format forbids
+  /// equal names.
   private static final String REJECTED_BY_US_ONLY = "duplicate-tensor-name.safetensors";
 
   static Stream<Map.Entry<String, Verdict>> valid() throws IOException {

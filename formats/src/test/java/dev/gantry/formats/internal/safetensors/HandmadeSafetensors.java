@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.Collectors;
 
-/// Makes safetensors files for tests. Tensor number `i` is filled with the byte `i`.
+/// Makes safetensors files for tests. All bytes of tensor number `i` have the value `i`.
 final class HandmadeSafetensors {
   private final List<String> members = new ArrayList<>();
   private final ByteArrayOutputStream body = new ByteArrayOutputStream();
@@ -46,7 +46,7 @@ final class HandmadeSafetensors {
         + (",\"data_offsets\":[" + begin + "," + end + "]}");
   }
 
-  /// Puts the header's members in an order that has nothing to do with that of the bytes.
+  /// Gives the header's members an order that is independent of the bytes' order.
   HandmadeSafetensors shuffle(Random random) {
     Collections.shuffle(members, random);
     return this;
@@ -60,7 +60,7 @@ final class HandmadeSafetensors {
     return Files.write(file, toBytes());
   }
 
-  /// A file with this header, right or wrong.
+  /// Returns a file with a header, which need not be valid.
   static byte[] file(String header, byte... body) {
     byte[] json = header.getBytes(StandardCharsets.UTF_8);
     return ByteBuffer.allocate(Long.BYTES + json.length + body.length)
@@ -71,8 +71,8 @@ final class HandmadeSafetensors {
         .array();
   }
 
-  /// A file of one header of `headerBytes` bytes, padded with spaces, in which `count` empty
-  /// tensors have names of 100 characters.
+  /// Writes a file of one header of `headerBytes` bytes, padded with spaces, with `count` empty
+  /// tensors whose names have 100 characters.
   static Path writeHuge(Path file, int count, long headerBytes) throws IOException {
     byte[] length =
         ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(headerBytes).array();

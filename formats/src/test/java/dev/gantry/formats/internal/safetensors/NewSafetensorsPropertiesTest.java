@@ -43,7 +43,7 @@ import net.jqwik.api.lifecycle.AfterTry;
 import net.jqwik.api.lifecycle.BeforeContainer;
 import net.jqwik.api.lifecycle.BeforeTry;
 
-/// Whatever is written can be read again, and lies where it should.
+/// Everything that is written can be read again, at the required offsets.
 class NewSafetensorsPropertiesTest {
   private static GantrySession session = GantrySession.shared();
 
@@ -73,7 +73,7 @@ class NewSafetensorsPropertiesTest {
     }
   }
 
-  /// All of Unicode.
+  /// Returns texts of all of Unicode.
   @Provide
   static Arbitrary<String> text() {
     return Arbitraries.integers()
@@ -89,8 +89,8 @@ class NewSafetensorsPropertiesTest {
         });
   }
 
-  /// Last dimensions of 4 make every dtype end with a whole byte; a scalar of a sub-byte dtype does
-  /// not, so there are none.
+  /// Every tensor has a last dimension of 4, so that each dtype ends with a whole byte. A scalar
+  /// of a sub-byte dtype would not, so there are no scalars.
   @Provide
   static Arbitrary<List<NewTensor>> tensors() {
     Arbitrary<TensorShape> shapes =
@@ -181,7 +181,7 @@ class NewSafetensorsPropertiesTest {
           SafetensorsHeader.read(GantrySession.shared(), dataFile.file().file());
       assertThat(header.dataStart() % 4096).isZero();
       assertThat(header.metadata()).containsExactlyEntriesOf(new TreeMap<>(notes));
-      // Tensors without bytes stand by name between those with the same offset.
+      // Tensors without bytes are sorted by name among those with the same offset.
       assertThat(header.tensors().keySet())
           .containsExactlyInAnyOrderElementsOf(names(dataFile.tensors()));
     }
@@ -225,8 +225,8 @@ class NewSafetensorsPropertiesTest {
           .isTrue();
       dataFile.tensors().forEach(tensor -> places.put(tensor.name(), dataFile));
     }
-    // In the order that was given, from data file to
-    // data file, and to the next only when one is full.
+    // The tensors keep the given order from data file to data file, and a new data file begins
+    // only when the one before is full.
     for (int i = 1; i < tensors.size(); i++) {
       NewDataFile before = places.get(tensors.get(i - 1).name());
       NewDataFile here = places.get(tensors.get(i).name());

@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NewSafetensorsTest {
   private static final Path FOLDER = Path.of("folder");
 
-  /// A tensor whose bytes no test reads.
+  /// Returns a tensor whose bytes no test reads.
   private static NewTensor tensor(String name, DType dtype, long... shape) {
     long bits = dtype.bits() * Arrays.stream(shape).reduce(1, Math::multiplyExact);
     return new NewTensor(
@@ -182,7 +182,7 @@ class NewSafetensorsTest {
   void namesThatCannotBeReadAgainAreRefused() {
     NewTensor tensor = tensor("twice", DType.U8, 1);
     assertRefused(() -> file(Map.of(), tensor, tensor), "two tensors", "'twice'");
-    // In different data files, too.
+    // The two tensors may be in different data files.
     assertRefused(() -> folder(1, tensor, tensor("other", DType.U8, 1), tensor), "'twice'");
     assertRefused(() -> file(Map.of(), tensor("__metadata__", DType.U8, 1)), "__metadata__");
     for (String half : List.of("a\ud83d", "\ude00b", "\ude00\ud83d")) {
@@ -199,7 +199,7 @@ class NewSafetensorsTest {
     assertRefused(() -> file(Map.of(), tensor("deep", DType.U8, shape)), "'deep'", "64");
     String longest = "x".repeat(16 << 20);
     assertRefused(() -> file(Map.of(longest + "x", "")), "16777216 characters");
-    // Six of these are past 100,000,000 bytes.
+    // Six such notes exceed 100,000,000 bytes.
     assertRefused(
         () ->
             file(

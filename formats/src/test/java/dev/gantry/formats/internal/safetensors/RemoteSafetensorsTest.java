@@ -31,7 +31,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Weights that lie in another store than the local one.
+/// Weights in another store than the local one.
 @ExtendWith(NoLeaks.class)
 class RemoteSafetensorsTest {
   private static final String INDEX =
@@ -90,8 +90,8 @@ class RemoteSafetensorsTest {
     check(putTwo((name, bytes) -> MemoryStore.put("repo/" + name, bytes)));
   }
 
-  /// One request opens the file, and one reads its first window, in which the header is: what finds
-  /// the format and what reads the header share them.
+  /// One request opens the file, and one reads its first window, which has the header. The search
+  /// for the format and the reader of the header share both.
   @Test
   void aFileOfASmallHeaderTakesTwoRequestsToOpen() {
     Location file =
@@ -102,7 +102,7 @@ class RemoteSafetensorsTest {
     assertThat(server.requests()).isEqualTo(2);
   }
 
-  /// The header would be of one version and the data of another.
+  /// Otherwise the header would belong to one version and the data to another.
   @Test
   void aFileThatChangesBetweenOpeningAndLoadingIsRefused() {
     Location file =
@@ -130,7 +130,7 @@ class RemoteSafetensorsTest {
         .hasMessageContaining("status 404");
   }
 
-  /// Hubs answer with a page where there is no file.
+  /// Hubs answer with a web page if there is no file.
   @Test
   void aPageIsNoWeights() {
     Location page =

@@ -32,10 +32,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Headers that the corpus does not hold. Verdicts that follow the reference come from safetensors
-/// 0.8.0.
+/// Headers that the corpus lacks. Verdicts that follow the reference implementation were made with
+/// safetensors 0.8.0.
 class SafetensorsHeaderTest {
-  /// `"a"` of one byte; `%s` takes more members of its object.
+  /// A tensor `a` of one byte; `%s` stands for further members of its object.
   private static final String ONE_BYTE = "{'a':{'dtype':'U8','shape':[1],'data_offsets':[0,1]%s}}";
 
   @TempDir Path folder;
@@ -229,7 +229,8 @@ class SafetensorsHeaderTest {
     assertThat(kindOf(header.append('}').toString(), 0)).isEqualTo("too-many-tensors");
   }
 
-  /// The notes take some eight bytes each; a map of all of them would take a gigabyte.
+  /// The notes take about eight bytes each in the file, but a map of all of them would take a
+  /// gigabyte.
   @Test
   void aHeaderFullOfNotesIsRefusedBeforeItFillsTheHeap() throws IOException {
     StringBuilder header = new StringBuilder(100_000_000).append("{'__metadata__':{");

@@ -91,7 +91,7 @@ class SafetensorsOpenerTest {
         .containsOnlyKeys("a");
   }
 
-  /// The library that writes the hub's files reads it first.
+  /// The library that writes the hub's files also reads this name first.
   @Test
   void theUsualFileGoesBeforeAllElse() throws IOException {
     Path usual = dataFile("model.safetensors", "a");

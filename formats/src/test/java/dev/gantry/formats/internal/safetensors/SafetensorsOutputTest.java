@@ -46,7 +46,7 @@ class SafetensorsOutputTest {
 
   @TempDir Path folder;
 
-  /// `count` tensors of random bytes.
+  /// Returns `count` tensors of random bytes.
   private static List<NewTensor> tensors(int count, long seed) {
     return IntStream.range(0, count)
         .mapToObj(i ->
@@ -58,7 +58,7 @@ class SafetensorsOutputTest {
         .toList();
   }
 
-  /// In three data files.
+  /// Returns weights in three data files.
   private static NewSafetensors sharded(Path target, long seed) {
     DataFileOptions options = DataFileOptions.defaults().withFileBytes(2 * TENSOR_BYTES);
     return NewSafetensors.folder(target, tensors(6, seed), Map.of(), options);
@@ -81,7 +81,7 @@ class SafetensorsOutputTest {
     }
   }
 
-  /// Everything under the folder, with its size.
+  /// Returns all files and folders below the folder with their sizes.
   private SortedMap<Path, Long> contents() throws IOException {
     SortedMap<Path, Long> contents = new TreeMap<>();
     try (Stream<Path> files = Files.walk(folder)) {
@@ -148,7 +148,7 @@ class SafetensorsOutputTest {
     assertHolds(file, 2, 9);
   }
 
-  /// Also into its own file: the parts are read from the old one, until the new one is whole.
+  /// The parts are read from the old file until the new file is complete.
   @Test
   void aFileCanBeMadeOfItsOwnTensors() {
     Path file = folder.resolve("x.safetensors");
@@ -213,7 +213,7 @@ class SafetensorsOutputTest {
   void aFailureLeavesTheFolderAsItWas(Function function, int call) throws IOException {
     Files.writeString(folder.resolve("config.json"), "{}");
     SortedMap<Path, Long> before = contents();
-    // Calls are counted over all threads, so which file fails may vary.
+    // Calls are counted over all threads, so the failing file may vary.
     for (Path target : List.of(folder, folder.resolve("new"))) {
       if (function == Function.MKDIR && target.equals(folder)) {
         continue;
@@ -229,7 +229,7 @@ class SafetensorsOutputTest {
     }
   }
 
-  /// As after a crash: what has its name keeps it.
+  /// The removal of renamed files fails, too, so they stay as after a crash.
   @Test
   void shardsWithoutTheOthersDoNotPassForACheckpoint() {
     for (int rename = 2; rename <= 4; rename++) {
@@ -296,7 +296,7 @@ class SafetensorsOutputTest {
     assertHolds(file, 2, 7);
   }
 
-  /// The first has written its index, and the second comes.
+  /// The second writer begins after the first has written its index.
   @Test
   void aSecondWriterOfAFolderIsRefusedAndTheFirstGoesOn() {
     FaultyFileCalls calls =

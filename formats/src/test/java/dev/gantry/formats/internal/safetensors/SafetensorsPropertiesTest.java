@@ -44,7 +44,7 @@ class SafetensorsPropertiesTest {
     Files.delete(file);
   }
 
-  /// Last dimensions of 4 make every dtype end with a whole byte.
+  /// Returns layouts whose last dimensions are 4, so that every dtype ends with a whole byte.
   @Provide
   Arbitrary<List<Made>> layouts() {
     Arbitrary<String> names =

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// Uploads of several files that do not come to their end.
+/// Uploads of several files that are not completed.
 @ExtendWith(NoLeaks.class)
 class SafetensorsUploadTest {
   private static final int BYTES = 1000;
@@ -85,7 +85,7 @@ class SafetensorsUploadTest {
       if (call.equals("upload model-00002-of-00003.safetensors")) {
         Thread.currentThread().interrupt();
       }
-      // As stores do on such a thread.
+      // Stores fail on an interrupted thread in the same way.
       if (Thread.currentThread().isInterrupted()) {
         throw cancelled();
       }
@@ -98,7 +98,7 @@ class SafetensorsUploadTest {
     assertThat(names()).isEmpty();
   }
 
-  /// Has the process die at a call: nothing after it is done.
+  /// Simulates the end of the process at a call: no later call has an effect.
   private void uploadUntil(String last) {
     boolean[] dead = {false};
     MemoryStore.beforeEachWrite(call -> {

@@ -14,8 +14,8 @@ import java.util.TreeMap;
 
 /// The reference implementation's verdict on a corpus file.
 ///
-/// @param shapes by tensor name, as lists of dimensions; empty if not valid
-/// @param float32 by the name of a GGUF tensor, the SHA-256 of its values as F32
+/// @param shapes the shapes by tensor name, as lists of dimensions; empty if the file is not valid
+/// @param float32 the SHA-256 of the values as F32, by the name of a GGUF tensor
 public record Verdict(
     boolean valid,
     Map<String, String> metadata,
@@ -23,7 +23,7 @@ public record Verdict(
     Map<String, List<Long>> shapes,
     Map<String, String> sha256,
     Map<String, String> float32) {
-  /// All verdicts of an `expected.json`, by file name.
+  /// Returns all verdicts of an `expected.json` by file name.
   public static Map<String, Verdict> readAll(Path expected) throws IOException {
     Map<String, Verdict> verdicts = new TreeMap<>();
     try (JsonParser json = new JsonFactory().createParser(expected.toFile())) {

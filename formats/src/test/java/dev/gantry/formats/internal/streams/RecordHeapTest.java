@@ -19,7 +19,7 @@ class RecordHeapTest {
   private static final Path FILE = Path.of("file");
 
   private record Kept(RecordHeap.Entry entry, int length, byte value) {
-    /// All its bytes are the same.
+    /// Returns the record's data, whose bytes are all equal.
     byte[] data() {
       byte[] data = new byte[length];
       Arrays.fill(data, value);
@@ -27,7 +27,7 @@ class RecordHeapTest {
     }
   }
 
-  /// At most a mebibyte is kept, of records of up to 100 KB: the memory is used again and again.
+  /// At most 1 MiB is kept, in records of up to 100 KB, so the memory is reused many times.
   @Test
   void keepsWhatIsNotRemovedAndUsesTheMemoryOfTheRestAgain() {
     Random random = new Random(11);

@@ -41,7 +41,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Long values are read straight to the batch, wherever records have them.
+/// Long values are read directly into the batch, at any offset in their records.
 @ExtendWith(NoLeaks.class)
 class StraightValueTest {
   private static final int PIXELS = 70_000;
@@ -73,7 +73,7 @@ class StraightValueTest {
     return ExampleBuilder.inOrderOfInsertion();
   }
 
-  /// A record written in one of five ways.
+  /// Returns a record in one of five layouts.
   private static byte[] record(Random random, int way) {
     byte[] image = pixels(random);
     long label = random.nextLong();
@@ -90,7 +90,7 @@ class StraightValueTest {
                   .bytes("image", image)
                   .floats("score", score)
                   .int64s("label", label));
-      // Messages that come in parts are merged, and the last image counts.
+      // The parts of a message are merged, and the last image counts.
       case 3 ->
           parts(
               example().bytes("image", pixels(random)).int64s("label", -1),
@@ -139,7 +139,8 @@ class StraightValueTest {
     Random random = new Random(5);
     List<byte[]> records = new ArrayList<>();
     for (int i = 0; i < 6 * BATCH; i++) {
-      // Two batches in one way, then all ways by turns and at random.
+      // The first two batches have one layout, the next two all layouts in turns, and the last two
+      // random layouts.
       records.add(record(random, i < 2 * BATCH ? 0 : i < 4 * BATCH ? i % 5 : random.nextInt(5)));
     }
     List<byte[]> found = batches(write(records));
@@ -162,7 +163,7 @@ class StraightValueTest {
     return raw(arena.allocate(record.length), record);
   }
 
-  /// Else all tests would pass without a value that is read straight.
+  /// Without this test, all others would pass even if no value were read directly.
   @Test
   void afterOneRecordTheNextOnesValueIsReadToItsRow() {
     ExampleParser parser = new ExampleParser(FEATURES);
@@ -183,9 +184,9 @@ class StraightValueTest {
       Arrays.fill(around, (int) part.start(), (int) part.start() + PIXELS, (byte) -1);
       assertThat(rows.acceptAround(raw(arena, around), 1, part)).isTrue();
       assertThat(part.memory().get(ValueLayout.JAVA_BYTE, PIXELS - 1)).isEqualTo((byte) 7);
-      // A shorter record cannot have the value there.
+      // A shorter record cannot have the value at the same offset.
       assertThat(rows.straight(2, PIXELS)).isEmpty();
-      // After eight wrong guesses there are no more.
+      // After eight wrong guesses the decoder makes no further guess.
       byte[] other = record(new Random(2), 1);
       for (int i = 0; i < 8; i++) {
         assertThat(rows.acceptAround(raw(arena, other), 3, part)).isFalse();
@@ -194,8 +195,9 @@ class StraightValueTest {
     }
   }
 
-  /// Bytes around the value are changed at random, with a right checksum: whatever they say then, a record that was read
-  /// around its value gives the same rows or the same error.
+  /// Bytes around the value are changed at random, with a correct checksum. A record whose value
+  /// was read directly must give the same rows, or the same error, as a record that was read
+  /// whole.
   @Test
   void recordsThatSaySomethingElseAreDecodedAlikeEitherWay() {
     Random random = new Random(11);
@@ -248,7 +250,7 @@ class StraightValueTest {
     return new RawRecord(Path.of("x"), 0, 0, data.copyFrom(MemorySegment.ofArray(record)));
   }
 
-  /// The hash of the batch, or the message of the error.
+  /// Returns the hash of the batch, or the message of the error.
   private static String outcome(MemorySegment batch, Runnable decoding) {
     batch.fill((byte) 0);
     try {
@@ -275,7 +277,7 @@ class StraightValueTest {
         .hasMessageContaining("offset " + offset + ": data-crc: record 3:");
   }
 
-  /// Each of these records has something else where the value lies in the records before it.
+  /// Each of these records has something else at the offset of the value in the records before it.
   static Stream<Arguments> others() {
     byte[] image = pixels(new Random(4));
     ExampleBuilder without = example().bytes("other", image);

@@ -37,7 +37,7 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.lifecycle.AfterContainer;
 import net.jqwik.api.lifecycle.BeforeContainer;
 
-/// Streamed samples come in the order that an index would give.
+/// Streamed samples come in the same order as indexed samples.
 class StreamedBatchesPropertiesTest {
   private static final List<FeatureSpec> FEATURES =
       List.of(
@@ -57,14 +57,14 @@ class StreamedBatchesPropertiesTest {
     MemoryFolder.delete(folder);
   }
 
-  /// Some of them empty.
+  /// Returns numbers of records of shards; some shards are empty.
   @Provide
   Arbitrary<List<Long>> shards() {
     return Arbitraries.longs().between(0, 20).list().ofMaxSize(6).withoutEdgeCases();
   }
 
-  /// The padding of records whose bytes the stream reads at once, and of records that it leaves in
-  /// the file.
+  /// Returns the padding of short records, which the stream reads at once, and of long records,
+  /// which it leaves in the file.
   @Provide
   Arbitrary<Integer> paddings() {
     return Arbitraries.of(0, 3000);
@@ -98,7 +98,7 @@ class StreamedBatchesPropertiesTest {
     try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
-        // A compressed file shows only when it is read that it has no records.
+        // A compressed file without records cannot be recognised before it is read.
         Compression each = shards.get(i) == 0 ? Compression.NONE : compression;
         files.add(Streams.write(session, folder, i, shards.get(i), each, padding));
       }
@@ -109,7 +109,7 @@ class StreamedBatchesPropertiesTest {
     assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// Sizes of buffers, in records and in bytes: some hold one record, some the whole epoch.
+  /// Returns limits of buffers in records and bytes; some hold one record, some the whole epoch.
   @Provide
   Arbitrary<TfRecordOptions> buffers() {
     return Combinators.combine(
@@ -149,7 +149,7 @@ class StreamedBatchesPropertiesTest {
     assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// Step by step.
+  /// Computes the order of a shuffle buffer one draw at a time.
   private static List<Long> mixed(
       List<Long> shards, OrderOptions order, TfRecordOptions options, long epoch, int padding) {
     long seed = ((Shuffle.Samples) order.shuffle()).seed();
@@ -197,7 +197,7 @@ class StreamedBatchesPropertiesTest {
         .sum();
   }
 
-  /// As an index would deal as many samples.
+  /// Returns the samples of a rank's batches, dealt like indexed samples.
   private static List<List<Long>> dealt(List<Long> samples, OrderOptions order) {
     OrderOptions inOrder =
         new OrderOptions(

@@ -76,14 +76,15 @@ class StreamedBatchesTest {
         session, files.stream().map(Location::of).toList(), ID, order, options);
   }
 
-  /// Damages the data of a record, all of which are of the same length.
+  /// Damages the data of one record. All records must have the same length.
   private static void damage(Path file, int record, int records) throws IOException {
     byte[] bytes = Files.readAllBytes(file);
     bytes[bytes.length / records * record + TfRecordReader.HEADER_BYTES] ^= 1;
     Files.write(file, bytes);
   }
 
-  /// Files of 3 records with the text's length 0, 1 or 2 would not be alike.
+  /// Writes records of the same length, without the text, whose length would differ from record to
+  /// record.
   private Path alike(int file, int records) {
     Path path = folder.resolve("alike-" + file);
     try (TfRecordWriter writer = TfRecordWriter.create(session, path, Compression.NONE)) {
@@ -137,7 +138,7 @@ class StreamedBatchesTest {
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("alike-2")
           .hasMessageContaining("data-crc: record 2:");
-      // The first fault is in the state.
+      // The state counts the first fault, so only one more is allowed.
       DatasetState state = firstBatch(batches);
       assertThatThrownBy(() -> Streams.run(batches, state)).hasMessageContaining("alike-2");
     }
@@ -149,7 +150,8 @@ class StreamedBatchesTest {
     }
   }
 
-  /// The last batch is read again from the epoch's beginning; the fault there was counted already.
+  /// The padding of the last batch is read again from the beginning of the epoch, where a fault
+  /// was counted already.
   @Test
   void whatIsReadAgainCountsNoFaultTwice() throws IOException {
     List<Path> files = List.of(alike(0, 5));
@@ -188,7 +190,8 @@ class StreamedBatchesTest {
     }
   }
 
-  /// The writers of a batch run last to first here, so a later record fails before the first one is decoded.
+  /// The test runs the writers of a batch from the last to the first, so a later record fails
+  /// before the first one is decoded.
   @Test
   void theFirstRecordThatIsNotAsItsFeaturesSayIsTheFault() {
     Path file = folder.resolve("others");
@@ -210,7 +213,7 @@ class StreamedBatchesTest {
     Path file = write(0, 64);
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(1), OPTIONS)) {
       assertThat(Streams.run(batches, batches.start())).hasSize(64);
-      // Three under way, and the one that found the end.
+      // The slabs belong to three batches in flight and to the batch that found the end.
       assertThat(LiveResources.snapshot().slabs()).isBetween(1L, 4L);
       assertThat(LiveResources.snapshot().openFiles()).isZero();
       try (BatchPlanSource<BatchView> source = batches.from(batches.start())) {
@@ -222,7 +225,7 @@ class StreamedBatchesTest {
     }
   }
 
-  /// As a ring does that is closed early: its last batches are asked for and never made.
+  /// A ring that is closed early requests its last batches, but never fills them.
   @Test
   void whatWasNeverMadeHoldsNoMemoryOnceItsEpochsAreLeft() {
     Path file = write(0, 2);
@@ -233,14 +236,15 @@ class StreamedBatchesTest {
         try (EpochChain epochs = new EpochChain(batches, batches.start(), 9)) {
           for (int batch = 0; batch < 5; batch++) {
             BatchPlan<BatchView> plan = epochs.next().orElseThrow();
-            // The others are not.
+            // The writers of the other batches never run.
             if (batch == 1) {
               plan.hostWrites().writers().getFirst().write(slot);
             }
           }
         }
       }
-      // At most five were under way, and one found the end of an epoch.
+      // The slabs belong to at most five batches in flight and to the one that found the end of an
+      // epoch.
       assertThat(LiveResources.snapshot().slabs()).isBetween(1L, 6L);
     }
   }
@@ -259,7 +263,7 @@ class StreamedBatchesTest {
         slabs = LiveResources.snapshot().slabs();
       }
       assertThat(second.next()).isPresent();
-      // One more for the batch, and one less for what the first one read from.
+      // The new batch needs one more slab, and the first source's batch has given one back.
       assertThat(LiveResources.snapshot().slabs()).isEqualTo(slabs);
     }
   }
@@ -284,14 +288,15 @@ class StreamedBatchesTest {
       List<List<Long>> first = Streams.ids(Streams.run(batches, batches.start()));
       List<List<Long>> second = Streams.ids(Streams.run(batches, batches.start().atEpoch(1)));
       assertThat(first).hasSize(20).isNotEqualTo(second);
-      // Each batch of 30 has some of both files, and the mean of where they are in it is no trend.
+      // Each batch of 30 has records of both files, in about equal numbers.
       assertThat(first).allMatch(ids -> ids.stream().mapToLong(id -> id / 1000).sum() >= 5);
       assertThat(first).allMatch(ids -> ids.stream().mapToLong(id -> id / 1000).sum() <= 25);
       assertThat(first.stream().flatMap(List::stream).distinct()).hasSize(600);
     }
   }
 
-  /// Records of 40 bytes in a buffer of 200 become records of some 100, and later of 1,000.
+  /// A buffer of 800 bytes holds records of 40 bytes, then of some 100 bytes, and later of 1,000
+  /// bytes.
   @Test
   void aBufferThatIsFullOfBytesGoesOnWithFewerRecords() {
     Path file = folder.resolve("growing");
@@ -316,7 +321,7 @@ class StreamedBatchesTest {
     }
   }
 
-  /// Each of two ranks has three of the six records that are left, without reading again.
+  /// Each of two ranks gets three of the six remaining records, without another read.
   @Test
   void whatABufferHoldsAtTheEndIsSharedWithoutReadingAgain() throws IOException {
     Path file = write(0, 30);
@@ -399,7 +404,7 @@ class StreamedBatchesTest {
             .as(cursor)
             .isInstanceOf(MisuseException.class);
       }
-      // An offset where no record begins is found by its checksum.
+      // The checksum shows that no record begins at this offset.
       DatasetState shifted =
           new DatasetState(state.order(), 0, 1, "next=1;place=0;left=1;skipped=0;open=0@5#1");
       assertThatThrownBy(() -> Streams.run(batches, shifted))
@@ -408,7 +413,7 @@ class StreamedBatchesTest {
     }
   }
 
-  /// Records that the stream leaves for those who decode them.
+  /// Writes records that are so long that the stream leaves them in the file for the decoders.
   private Path writeLong(int file, int records) {
     return Streams.write(session, folder, file, records, Compression.NONE, 3000);
   }
@@ -425,7 +430,7 @@ class StreamedBatchesTest {
 
   @Test
   void ofSeveralDamagedRecordsOfABatchTheFirstIsTheFault() throws IOException {
-    // The records are copies of one, so all have the same length.
+    // The records are copies of one record, so all have the same length.
     Path file = Streams.write(session, folder, 0, 1, Compression.NONE, 3000);
     byte[] one = Files.readAllBytes(file);
     byte[] all = new byte[8 * one.length];
@@ -445,8 +450,8 @@ class StreamedBatchesTest {
           .hasMessageContaining(file.toString())
           .hasMessageContaining("offset " + 2 * one.length + ": data-crc: record 2:");
     }
-    // The stream's own fault, in the header of record 6, comes after the faults of the records
-    // that it left in the file.
+    // The stream finds a fault in the header of record 6, which comes after the faults of the
+    // records that it left in the file.
     change(file, 6 * one.length);
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS);
         BatchPlanSource<BatchView> source = batches.from(batches.start())) {
@@ -521,7 +526,7 @@ class StreamedBatchesTest {
     }
   }
 
-  /// Each rank reads its own records only.
+  /// Each rank reads only its own records.
   @Test
   void aDamagedRecordIsTheFaultOfTheRankThatHasIt() throws IOException {
     Path file = writeLong(0, 4);

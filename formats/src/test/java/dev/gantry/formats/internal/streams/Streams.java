@@ -26,22 +26,22 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 
-/// Files whose records know where they are from, and what their batches hold.
+/// Files whose records state their origin, and the contents of their batches.
 final class Streams {
-  /// A file's number times this, plus the record's number, is the record's `id`.
+  /// A record's `id` is its file's number times this, plus the record's number.
   static final long FILE = 1000;
 
   private Streams() {}
 
-  /// A batch: which records, and the state after it.
+  /// The records of a batch, and the state after the batch.
   record Batch(List<Long> ids, DatasetState after) {}
 
   static ExampleBuilder example(long id) {
     return example(id, 0);
   }
 
-  /// @param padding bytes of a feature that no batch has: of more than 2 KiB make a record that the
-  ///     stream leaves for those who decode it
+  /// @param padding the bytes of a feature that no batch has; more than 2 KiB make a long record,
+  ///     which the stream leaves in the file for the decoders
   static ExampleBuilder example(long id, int padding) {
     byte[] text = new byte[(int) (id % 7)];
     Arrays.fill(text, (byte) id);
@@ -75,8 +75,8 @@ final class Streams {
     return new OrderOptions(batchSize, last, new Shuffle.None(), 1, 1, rank, world);
   }
 
-  /// All batches from a state on. Up to three of them are under way at once, as in a ring, and
-  /// their writers run last to first.
+  /// Returns all batches from a state on. Up to three of them are in flight at once, as in a ring,
+  /// and their writers run from the last to the first.
   static List<Batch> run(Batches batches, DatasetState from) {
     List<Batch> all = new ArrayList<>();
     Deque<BatchPlan<BatchView>> ahead = new ArrayDeque<>();
@@ -115,7 +115,7 @@ final class Streams {
     }
   }
 
-  /// The text is that of the same record, padded with -1.
+  /// Checks that the text belongs to the same record and is padded with -1.
   private static void checkText(List<FieldView> fields, MemorySegment slot, int row, long id) {
     if (fields.size() < 2) {
       return;

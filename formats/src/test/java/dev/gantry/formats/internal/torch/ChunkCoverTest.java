@@ -13,11 +13,11 @@ import java.nio.file.Path;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// Chunks that have as many elements as their tensor, and are not its parts.
+/// Chunks that have as many elements as their tensor, but do not cover it.
 class ChunkCoverTest {
   private static final Location FILE = Location.of(Path.of("file"));
 
-  /// A column of two rows each, from these columns on.
+  /// Returns a tensor with a chunk of one column and two rows at each of these columns.
   private static DcpMetadata.Tensor tensor(int columns, int... from) {
     return new DcpMetadata.Tensor(
         "t",

@@ -42,7 +42,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Folders that `torch.distributed.checkpoint` has written, on one rank and on several, by `make.py` there.
+/// Folders that `torch.distributed.checkpoint` has written on one rank and on several, by the
+/// corpus' `make.py`.
 class DcpCorpusTest {
   private static final Path CORPUS =
       Path.of(System.getProperty("gantry.dcp.corpus", "src/test/resources/corpus/dcp"));
@@ -145,7 +146,7 @@ class DcpCorpusTest {
         .isEqualTo(Map.of("epoch", "1099511627776", "loss", "-0.25", "name", "ü"));
   }
 
-  /// Ranks of another world take other parts than those that were saved.
+  /// The ranks of another world take other parts than the saved ones.
   @ParameterizedTest
   @ValueSource(strings = {"axis0-3", "axis1-2", "grid-4", "last-3", "hybrid-4"})
   void slicesAreThoseOfTheWhole(String folder) {

@@ -12,9 +12,9 @@ import java.util.Optional;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// A few bytes of a pickle that stand for a great many values.
+/// A few bytes of a pickle that stand for very many values.
 class StateDictTest {
-  /// A list that lies in another one, which lies in another one.
+  /// Returns lists that are nested `depth` times.
   private static PickleValue nested(int depth, int times) {
     PickleValue value = new PickleValue.Int(1);
     for (int i = 0; i < depth; i++) {

@@ -33,18 +33,18 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Our verdict on each corpus file is PyTorch's. The system property `gantry.torch.corpus` names a folder of
-/// further files with their `expected.json`.
+/// Gantry's verdict on each corpus file is PyTorch's. The system property `gantry.torch.corpus`
+/// names a folder of further files with their `expected.json`.
 class TorchCorpusTest {
   @TempDir private Path temporary;
 
   private static final Path CORPUS = Path.of("src/test/resources/corpus/torch");
 
-  /// Files of further kinds, protocols and dtypes, which `make.py` there has made.
+  /// Files of further kinds, protocols and dtypes, which the folder's `make.py` has made.
   private static final Path KINDS =
       Path.of(System.getProperty("gantry.torch.corpus", "src/test/resources/corpus/torch-kinds"));
 
-  /// PyTorch swaps their storages; the corpus leaves it open whether a reader must.
+  /// Files whose storages PyTorch swaps; the corpus does not say whether a reader must swap them.
   private static final Set<String> EITHER = Set.of("big-endian.pt");
 
   static Stream<Arguments> all() throws IOException {
@@ -85,7 +85,7 @@ class TorchCorpusTest {
     weights.verify(GantrySession.shared());
   }
 
-  /// The other version has other bytes in all storages.
+  /// The second version of the file has other bytes in all storages.
   @Test
   void aFileThatChangesAtAnyCallIsOfOneVersionOrRefused() throws IOException {
     byte[] before = Files.readAllBytes(CORPUS.resolve("training.pt"));
@@ -148,7 +148,7 @@ class TorchCorpusTest {
                 + " plain container; nothing of it was run");
   }
 
-  /// Loads bring the bytes of stored members as they are, by any transport.
+  /// A load by any transport returns the bytes of stored members unchanged.
   @Test
   void denseTensorsArePlain() {
     assertThat(open(CORPUS.resolve("every-dtype.pt")).tensors().values())
@@ -206,7 +206,7 @@ class TorchCorpusTest {
     assertThat(StateDict.note(new PickleValue.Real(number))).isEqualTo(note);
   }
 
-  /// As after a clone without Git LFS.
+  /// A clone without Git LFS leaves such a pointer.
   @Test
   void aFolderWithAPointerInsteadOfItsFileSaysWhatThatIs() throws IOException {
     Files.writeString(

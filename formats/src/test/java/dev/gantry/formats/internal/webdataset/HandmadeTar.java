@@ -11,7 +11,7 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import java.util.zip.GZIPOutputStream;
 
-/// Tar archives made byte by byte, with any fault that a test wants.
+/// Makes tar archives byte by byte, with any fault that a test needs.
 public final class HandmadeTar {
   private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
 
@@ -23,7 +23,7 @@ public final class HandmadeTar {
     return member(name, '0', data, _ -> {});
   }
 
-  /// @param change is made to the header before its checksum is computed
+  /// @param change changes the header before its checksum is computed
   HandmadeTar member(String name, char type, byte[] data, Consumer<byte[]> change) {
     byte[] header = new byte[TarHeader.BYTES];
     put(header, 0, name);
@@ -51,7 +51,7 @@ public final class HandmadeTar {
     return header;
   }
 
-  /// An extended header for the next member.
+  /// Adds an extended header for the next member.
   HandmadeTar pax(char type, String... records) {
     StringBuilder text = new StringBuilder();
     for (String record : records) {

@@ -28,7 +28,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Archives are read by the rules of Python's tarfile and of webdataset, and faults are named.
+/// Archives are read by the rules of Python's tarfile and of webdataset, and errors name the
+/// faults.
 @ExtendWith(NoLeaks.class)
 class SampleReaderTest {
   private static final Charset UTF_8 = StandardCharsets.UTF_8;
@@ -36,7 +37,7 @@ class SampleReaderTest {
 
   @TempDir private Path temporary;
 
-  /// All values as `sample:key:field=data`.
+  /// Returns all values as `sample:key:field=data`.
   private List<String> read(byte[] archive) {
     Path file = HandmadeTar.write(temporary.resolve("a.tar"), archive);
     return read(GantrySession.shared(), file);

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// An index says what the archive's headers say, or is refused.
+/// An index agrees with the headers of its archive, or is refused.
 @ExtendWith(NoLeaks.class)
 class StoredIndexTest {
   private static final GantrySession SESSION = GantrySession.shared();
@@ -124,7 +124,7 @@ class StoredIndexTest {
             throw new UncheckedIOException(e);
           }
         };
-    // The archive is closed when its headers are read.
+    // The archive is closed after its headers were read.
     FaultyFileCalls calls =
         new FaultyFileCalls(FileCalls.ofPlatform()).at(Function.CLOSE, 1, new After(change));
     try (GantrySession session = Sessions.over(calls)) {
@@ -164,7 +164,7 @@ class StoredIndexTest {
     }
   }
 
-  /// Its checksums are right: whoever wrote it counted wrong.
+  /// The index has correct checksums, as if its writer had counted wrongly.
   @ParameterizedTest
   @CsvSource({
     "ENDS, 0, 0",
@@ -188,7 +188,7 @@ class StoredIndexTest {
         .hasMessageContaining("samples or members lie where the archive has none");
   }
 
-  /// Bytes are changed everywhere; the checksums find each change.
+  /// Bytes are changed at random offsets; the checksums reveal each change.
   @Test
   void aDamagedIndexIsRefused() throws IOException {
     build(archive);
@@ -205,7 +205,7 @@ class StoredIndexTest {
         if (StoredIndex.open(SESSION, archive)
             instanceof StoredIndex.Found.Usable(TarIndex found)) {
           found.close();
-          // Spaces behind the header do not matter.
+          // A change among the spaces that pad the header has no effect.
           assertThat(at).as("seed %s", seed).isLessThan(8 + header);
         }
       } catch (MalformedFileException fault) {

@@ -29,11 +29,11 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Every kind of field, over archives of which one has no sample.
+/// Every kind of field, in archives of which one has no sample.
 class WebDatasetCatalogueTest extends SampleCatalogueContract {
   private static final int[] SAMPLES = {4, 0, 3};
 
-  /// Adds one to the bytes, as far as there is room.
+  /// Adds one to each of the bytes that fit the target.
   private static final FieldDecoder ADD_ONE =
       (encoded, target, seed) -> {
         if (encoded.byteSize() == 0) {

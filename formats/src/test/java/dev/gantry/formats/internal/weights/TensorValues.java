@@ -10,7 +10,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 
-/// The bytes of tensors as loads bring them, for comparisons.
+/// The bytes of tensors as loads return them, for comparisons.
 public final class TensorValues {
   private TensorValues() {}
 

@@ -39,13 +39,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The rules that every weights format must keep. A new format adds a subclass that writes a file
-/// of it.
+/// The rules for all weights formats. A new format adds a subclass that writes its files.
 @ExtendWith(NoLeaks.class)
 public abstract class WeightsFormatContract {
-  /// A tensor that a file is to hold.
+  /// A tensor for a file.
   ///
-  /// @param hex its bytes in hexadecimal, in C order, little endian
+  /// @param hex the tensor's bytes in hexadecimal, in C order, little endian
   public record Given(DType dtype, TensorShape shape, String hex) {
     public byte[] bytes() {
       return HexFormat.of().parseHex(hex);
@@ -56,21 +55,21 @@ public abstract class WeightsFormatContract {
 
   @TempDir protected Path folder;
 
-  /// The format's name.
+  /// Returns the name of the format.
   protected abstract String format();
 
-  /// The name that a catalogue gives to the format of these files.
+  /// Returns the format's name in a catalogue of these files.
   protected String variant() {
     return format();
   }
 
-  /// A name for a file of the format.
+  /// Returns a name for a file of the format.
   protected abstract String fileName();
 
-  /// Writes a file that holds these tensors.
+  /// Writes a file with these tensors.
   protected abstract void write(Path file, Map<String, Given> tensors) throws IOException;
 
-  /// The tensors of the files; a format that can hold fewer kinds may give other ones.
+  /// Returns the tensors for the files; a format with fewer kinds of tensors returns other ones.
   protected Map<String, Given> tensors() {
     Random random = new Random(SEED);
     Map<String, Given> tensors = new LinkedHashMap<>();
@@ -223,7 +222,7 @@ public abstract class WeightsFormatContract {
     ChangingFile.everywhere(file, before, after, WeightsFormatContract::loaded);
   }
 
-  /// The bytes of all tensors, by small reads of one thread.
+  /// Returns the bytes of all tensors, which one thread loads with small reads.
   public static byte[] loaded(GantrySession session, Path file) {
     List<StoredTensor> all =
         List.copyOf(WeightsFormats.open(session, Location.of(file)).tensors().values());
@@ -238,7 +237,7 @@ public abstract class WeightsFormatContract {
     return got.toByteArray();
   }
 
-  /// The catalogue's metadata may not be true of the other file.
+  /// The catalogue's metadata need not be true for the other file.
   @Test
   void aFileThatIsReplacedAfterItWasOpenedIsRefused() throws IOException {
     Path file = file();
@@ -269,7 +268,7 @@ public abstract class WeightsFormatContract {
     }
   }
 
-  /// A damaged byte gives a fault or other values, and nothing worse.
+  /// A damaged byte gives a fault or other values, and no other error.
   @Test
   void aDamagedFileIsRefusedOrRead() throws IOException {
     Path file = file();
