@@ -2,9 +2,15 @@
 package dev.gantry.core.internal.cache;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -87,5 +93,24 @@ class CacheEntryTest {
       }
       assertThat(entry.sum(0)).isEmpty();
     }
+  }
+
+  /// Its lock keeps other processes from the file that is left.
+  @Test
+  void theFileOfTheLockIsRemovedLast() {
+    FileCalls failing = new FaultyFileCalls(CALLS).at(Function.UNLINK, 2, new Fails(Errno.EIO));
+    assertThat(CacheEntry.remove(failing, blocks, data)).isFalse();
+    assertThat(folder).isDirectoryContaining(blocks::equals);
+    assertThat(CacheEntry.remove(CALLS, blocks, data)).isTrue();
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @Test
+  void anEntryThatCannotBeMadeLeavesNoFile() {
+    assertThat(CacheEntry.remove(CALLS, blocks, data)).isTrue();
+    FileCalls failing = new FaultyFileCalls(CALLS).at(Function.OPEN, 2, new Fails(Errno.ENOSPC));
+    assertThatThrownBy(() -> CacheEntry.create(failing, blocks, data, size, false))
+        .isInstanceOf(TransferException.class);
+    assertThat(folder).isEmptyDirectory();
   }
 }

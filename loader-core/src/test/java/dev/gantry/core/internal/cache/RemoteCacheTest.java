@@ -24,6 +24,8 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
@@ -277,6 +279,50 @@ class RemoteCacheTest {
       Location _ = server.put("data", TestFiles.bytes(12, LENGTH));
       checkRead(open, 10, 10);
       assertThatThrownBy(() -> read(open, BLOCK, 10)).hasMessageContaining("changed");
+    }
+  }
+
+  @Test
+  void aFileWhoseStoreFailsToCloseItIsInUseNoMore() {
+    StoredFile remote =
+        new StoredFile() {
+          @Override
+          public long size() {
+            return LENGTH;
+          }
+
+          @Override
+          public Object identity() {
+            return "one";
+          }
+
+          @Override
+          public String version() {
+            return "one";
+          }
+
+          @Override
+          public int requestsAtOnce() {
+            return 1;
+          }
+
+          @Override
+          public void read(ReadRequest request) {
+            throw new AssertionError("nothing is read");
+          }
+
+          @Override
+          public void close() {
+            throw new IllegalStateException("the store fails");
+          }
+        };
+    try (RemoteCache cache =
+        new RemoteCache(Libc.INSTANCE, new CacheSettings(folder, CacheEntry.cost(LENGTH)))) {
+      StoredFile open = cache.open((Location.Remote) file, CachePolicy.BUFFERED, () -> remote);
+      assertThatThrownBy(open::close).hasMessage("the store fails");
+      GantrySession session = session(Libc.INSTANCE, CacheEntry.cost(LENGTH));
+      checkLoad(session, file);
+      assertThat(cachedBytes()).isEqualTo(CacheEntry.cost(LENGTH));
     }
   }
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.commit;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
+import dev.gantry.core.internal.memory.HostMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 
 class HostSnapshotTest extends SnapshotContract {
   private final Arena arena = Arena.ofShared();
@@ -38,5 +43,16 @@ class HostSnapshotTest extends SnapshotContract {
   @Override
   Device expectedHome() {
     return Device.HOST;
+  }
+
+  @Test
+  void anEighthOfTheFreeMemoryIsLeftToTheTraining() {
+    long bytes = HostMemory.availableBytes().orElseThrow() / 32 * 31;
+    // Only the length counts, since nothing is copied.
+    MemorySegment much = MemorySegment.ofAddress(1L << 20).reinterpret(bytes);
+    NewFile file = new NewFile(Path.of("file"), List.of(new Memory.OnHost(much)));
+    try (SnapshotMemory memory = new SnapshotMemory(limits())) {
+      assertThat(memory.reserve(List.of(file))).isEmpty();
+    }
   }
 }

@@ -65,6 +65,17 @@ class RefusedSnapshotStubTest {
     SnapshotContract.take(memory, files).orElseThrow().close();
   }
 
+  @Test
+  void memoryOfOneDeviceServesAgainAfterThatOfAnotherWasRefused() {
+    long before = LiveResources.snapshot().slabs();
+    cuda.fail("cuMemHostRegister", 2, CUDA_OUT_OF_MEMORY, 0);
+    assertThat(SnapshotContract.take(memory, files)).isEmpty();
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(before + 1);
+    cuda.clear();
+    SnapshotContract.take(memory, files).orElseThrow().close();
+    assertThat(LiveResources.snapshot().slabs()).isEqualTo(before + 2);
+  }
+
   /// The first two calls of cuCtxSynchronize, one for each device, precede the copies, so the
   /// third call is the first to fail.
   @Test

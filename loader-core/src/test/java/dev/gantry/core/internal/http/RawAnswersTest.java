@@ -185,4 +185,17 @@ class RawAnswersTest {
             + "\r\n\r\n";
     assertThatThrownBy(this::read).hasMessageContaining(reason);
   }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "0-0/1 | 0-1/1 | the server sent another range: bytes 0-1/1",
+        "\"one\" | W/\"one\" | neither a strong ETag nor Last-Modified"
+      })
+  void anAnswerForAnotherRangeOrWithAWeakVersionIsRefused(
+      String right, String sent, String reason) {
+    answer = RIGHT.replace(right, sent);
+    assertThatThrownBy(this::read).hasMessageContaining(reason);
+  }
 }
