@@ -1,4 +1,4 @@
-/* Power cuts take away the changes of files and entries that were not synchronised. */
+/* Power cuts, which undo the changes of files and entries that were not synchronised. */
 #define _GNU_SOURCE
 #include "faulty_libc.h"
 
@@ -16,19 +16,19 @@ enum { PATH_BYTES = 1024 };
 
 enum change_kind { DATA, CREATED, RENAMED, REMOVED, FOLDER_MADE, FOLDER_REMOVED };
 
-/* A change that is not on the disk for certain, and what takes it back. */
+/* A change that may not be on the disk yet, and the state that undoes it. */
 struct change {
   enum change_kind kind;
-  dev_t device; /* of the file whose data changed, or of the folder whose entry did */
+  dev_t device; /* the device of the file whose data changed, or of the folder whose entry changed */
   ino_t inode;
   int fd; /* the file whose data changed, for reading and writing */
   off_t offset;
-  size_t length; /* bytes that were there */
+  size_t length; /* the length of the old bytes */
   void *bytes;
   off_t size;
   char path[PATH_BYTES];
   char other[PATH_BYTES]; /* the new name */
-  char kept[PATH_BYTES];  /* a link to the file that the new name had, or that was removed */
+  char kept[PATH_BYTES];  /* a link to the file that was replaced or removed */
   struct change *before;
 };
 
@@ -100,7 +100,7 @@ static void cut(long loss) {
   _exit(9);
 }
 
-/* Counts a change; the power may be cut before it. */
+/* Counts a change, and may cut the power before it. */
 static struct change *changed(enum change_kind kind) {
   changes++;
   if (changes == cut_at) {
@@ -184,7 +184,7 @@ void disk_make_folder(const char *path) {
   entry(FOLDER_MADE, path);
 }
 
-/* Keeps the file beside the folder, where nothing looks for it. */
+/* Links the file to a name beside the folder, where no test looks for files. */
 static void keep(struct change *change, const char *path) {
   size_t length = strlen(faults_folder());
   snprintf(change->kept, PATH_BYTES, "%.*s.kept-%d", (int)length - 1, faults_folder(), ++kept_files);

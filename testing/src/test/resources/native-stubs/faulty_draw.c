@@ -1,4 +1,5 @@
-/* Which calls fail, and how. Each function has errors that its manual page names and that a program must survive. */
+/* The choice of failing calls and their faults. The errors of each function are in its manual page, and a program must
+ * survive them. */
 #define _GNU_SOURCE
 #include "faulty_libc.h"
 
@@ -70,14 +71,14 @@ void duplicated(int from, int to) {
   }
 }
 
-/* Stafford's variant 13 of the 64-bit finalizer. */
+/* Computes Stafford's variant 13 of the 64-bit finalizer. */
 static uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
 
-/* Lets a call fail, be short or wait: 1 if it is not to be made, with errno set. `length` may become smaller. */
+/* Decides whether a call fails, is short or waits. Returns 1, with errno set, if the call must not be made; may reduce `length`. */
 int fails(struct function *function, size_t *length) {
   long rate = one_in;
   if (rate == 0) {

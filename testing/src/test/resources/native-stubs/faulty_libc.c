@@ -1,4 +1,4 @@
-/* The calls that fail: each as the C library has it, on what is not ours or has no fault. */
+/* The functions whose calls may fail. A call without a fault, or on another file, goes to the C library. */
 #define _GNU_SOURCE
 #include "faulty_libc.h"
 
@@ -19,7 +19,7 @@
 static void *(*real_dlsym(void))(void *, const char *) {
   static void *(*found)(void *, const char *);
   if (!found) {
-    /* Not by dlsym, which is this library's own. */
+    /* dlvsym finds the C library's dlsym, which this library replaces. */
     found = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
   }
   if (!found) {
@@ -53,7 +53,7 @@ int is_in_folder(const char *path) {
   return folder[0] && strncmp(path, folder, strlen(folder)) == 0;
 }
 
-/* Makes a call that changes the disk: `before` says what it changes, and is taken back if it fails. */
+/* Makes a call that changes the disk. `before` records the change, and the record is removed if the call fails. */
 #define CHANGE(before, call) ({ \
   disk_lock();                  \
   before;                       \
@@ -126,7 +126,7 @@ EXPORT ssize_t read(int fd, void *buffer, size_t length) {
 PREADS(pread)
 PREADS(pread64)
 
-/* Our bindings call it with one buffer. */
+/* Gantry's bindings call this function with one buffer only. */
 EXPORT ssize_t preadv2(int fd, const struct iovec *buffers, int count, off_t offset, int flags) {
   struct iovec first = buffers[0];
   if (is(fd, IN_FOLDER) && count == 1 && fails(&f_preadv2, &first.iov_len)) {
@@ -255,7 +255,7 @@ static void *mapped(int own, void *address, size_t length, int protection, int f
   return REAL(mmap)(address, length, protection, flags, fd, offset);
 }
 
-/* Our bindings find this function by dlsym. The JVM's own memory never fails, since the JVM would end by that. */
+/* dlsym gives this function to Gantry's bindings only. The JVM's own calls never fail, because that would end the JVM. */
 static void *own_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
   return mapped(1, address, length, protection, flags, fd, offset);
 }
@@ -270,7 +270,7 @@ EXPORT int fcntl(int fd, int command, ...) {
   long argument = va_arg(arguments, long);
   va_end(arguments);
   int locks = command == F_OFD_SETLK || command == F_SETLK || command == F_SETLKW;
-  /* Giving a lock back does not fail on a local disk, and if it did, the JDK would leave its channel's file open. */
+  /* The release of a lock does not fail on a local disk; the JDK would leave its channel's file open if it did. */
   locks = locks && ((struct flock *)argument)->l_type != F_UNLCK;
   if (locks && is(fd, IN_FOLDER) && fails(&f_lock, NULL)) {
     return -1;
@@ -330,7 +330,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
   return result;
 }
 
-/* Functions that our bindings look up by name, each as this library has it. */
+/* Returns this library's functions to Gantry's bindings, which look them up by name. */
 EXPORT void *dlsym(void *restrict library, const char *restrict name) {
   static const struct {
     const char *name;

@@ -1,9 +1,9 @@
-/* A libcuda.so.1 without a GPU: "device" memory is the host's, and streams run late on purpose.
+/* A libcuda.so.1 without a GPU. "Device" memory is host memory, and streams run late on purpose.
  *
- * Work that is queued on a stream runs only when a thread waits for it or asks about it, so that a
- * missing synchronisation shows as wrong bytes on every run. Device memory is filled with rubbish
- * and no better aligned than the driver promises. A call without a current context is refused, as
- * the driver does. */
+ * Work that is queued on a stream runs only when a thread waits for it or queries it, so that a
+ * missing synchronisation gives wrong bytes on every run. Device memory is filled with arbitrary
+ * bytes and has only the alignment that the driver guarantees. A call without a current context is
+ * refused, as by the driver. */
 #ifndef GANTRY_STUB_CUDA_H
 #define GANTRY_STUB_CUDA_H
 
@@ -39,7 +39,7 @@ enum {
 
 enum { MOST_DEVICES = 8 };
 
-/* One lock for all of the state, held for a whole call. */
+/* The lock of all of the state, which each call holds until it returns. */
 extern pthread_mutex_t stub_lock;
 
 static inline void stub_unlock(int *unused) {
@@ -49,7 +49,7 @@ static inline void stub_unlock(int *unused) {
 
 enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
 
-/* Counts the call and says why it cannot go on; holds the lock until the function returns. */
+/* Counts the call, and returns an error if the call cannot be made; holds the lock until the function returns. */
 #define ENTER(function, needs)                                               \
   __attribute__((cleanup(stub_unlock))) int entered = 0;                     \
   pthread_mutex_lock(&stub_lock);                                            \
@@ -63,17 +63,17 @@ enum needs { NEEDS_NOTHING, NEEDS_INIT, NEEDS_CONTEXT };
 
 CUresult stub_enter(const char *function, enum needs needs);
 
-/* The current context's device; only after ENTER(..., NEEDS_CONTEXT). */
+/* Returns the current context's device; only after ENTER(..., NEEDS_CONTEXT). */
 CUdevice stub_device(void);
 CUcontext stub_context(void);
 CUcontext stub_primary(CUdevice device);
 CUdevice stub_device_of(CUcontext context);
 
-/* Whether the device's context was let reach the other's memory. */
+/* Returns whether the device's context has access to the peer's memory. */
 int stub_reaches(CUdevice device, CUdevice peer);
 long stub_contexts(void);
 
-/* The host's GPU that a device is, whatever the order in which this process sees them. */
+/* Returns the host's number of a device, which is independent of the order in which this process sees the GPUs. */
 int stub_gpu(CUdevice device);
 
 /* Memory. */
@@ -90,12 +90,12 @@ struct block {
   unsigned int flags;
   int sync_memops;
   int managed;
-  void *pool;                 /* of which it is, or NULL */
-  struct allocation *mapped;  /* what cuMemMap mapped here, or NULL */
+  void *pool;                 /* the pool of the memory, or NULL */
+  struct allocation *mapped;  /* the allocation that cuMemMap mapped here, or NULL */
   struct block *next;
 };
 
-/* The live block that holds all of these bytes and is of one of these kinds, or NULL. */
+/* Returns the live block of one of these kinds that holds all of these bytes, or NULL. */
 struct block *stub_block(uintptr_t start, size_t bytes, int kinds);
 struct block *stub_add(uintptr_t start, size_t bytes, enum kind kind);
 CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal);
@@ -107,7 +107,7 @@ long stub_stream_count(const char *what);
 
 long stub_kernel_count(const char *what);
 
-/* Runs what is queued and touches these bytes; how many operations there were. */
+/* Runs the queued operations that access these bytes, and returns their number. */
 long stub_finish_range(uintptr_t start, size_t bytes);
 
 #endif

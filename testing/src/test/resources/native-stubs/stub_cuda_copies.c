@@ -1,4 +1,4 @@
-/* Copies and fills, at once or on a stream. */
+/* Copies and fills, synchronous or on a stream. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -17,7 +17,7 @@ long stub_copy_count(const char *what) {
 
 enum direction { TO_DEVICE, TO_HOST, ON_DEVICE, ANY };
 
-/* Begins in device memory and ends beyond that allocation, be it in the next one. */
+/* Returns whether the bytes begin in a device allocation and end beyond it, even in the next allocation. */
 static int overruns(const void *start, size_t bytes) {
   return stub_block((uintptr_t)start, 1, DEVICE) && !stub_block((uintptr_t)start, bytes, DEVICE);
 }
@@ -81,7 +81,7 @@ static int is_on(CUdeviceptr start, size_t bytes, CUcontext context) {
   return block && context && block->device == stub_device_of(context);
 }
 
-/* Without peer access the driver goes through the host, which is slow: counted apart. */
+/* Without peer access the driver copies through the host, which is slow, so such bytes are counted separately. */
 EXPORT CUresult cuMemcpyPeerAsync(
     CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
     CUstream stream) {

@@ -1,4 +1,4 @@
-/* Start, devices, contexts, errors and the stub's figures. */
+/* Initialisation, devices, contexts, errors and the stub's figures. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static int host_count(void) {
   return count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : (int)count;
 }
 
-/* The host's GPU that this process sees as a device, or -1: the environment may list some of them in
- * another order, as CUDA_VISIBLE_DEVICES does. */
+/* Returns the number of the host's GPU that this process sees as a device, or -1. The environment may list some
+ * of the GPUs in another order, as CUDA_VISIBLE_DEVICES does. */
 int stub_gpu(CUdevice device) {
   const char *visible = getenv("GANTRY_STUB_CUDA_VISIBLE");
   if (!visible) {
@@ -54,7 +54,7 @@ static int device_count(void) {
   return count;
 }
 
-/* -1: as the environment says. */
+/* -1 means that the environment decides. */
 static long peers_chosen = -1;
 static int reaches[MOST_DEVICES][MOST_DEVICES];
 

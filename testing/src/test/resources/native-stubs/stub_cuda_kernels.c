@@ -1,5 +1,5 @@
-/* Modules and kernels. The stub runs the PTX of formulas; of other PTX it reads the names of entries, and knows what
- * those of gather.cu, normalize.cu and resample.cu do. */
+/* Modules and kernels. The stub runs the PTX of formulas. From other PTX it reads only the names of entries, and it
+ * has C versions of the kernels of gather.cu, normalize.cu and resample.cu. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ EXPORT CUresult cuModuleGetFunction(
   return CUDA_SUCCESS;
 }
 
-/* As in gather.cu. */
+/* The struct of gather.cu. */
 struct piece {
   const uint8_t *source;
   uint8_t *target;
@@ -92,7 +92,7 @@ struct gathering {
   uint64_t count;
 };
 
-/* As in normalize.cu. */
+/* The types of normalize.cu. */
 enum type { T_BOOL, T_U8, T_I8, T_I16, T_U16, T_F16, T_BF16, T_I32, T_U32, T_F32, T_F64, T_I64, T_U64 };
 enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256, FORMULA_BYTES = 256 };
 
@@ -109,7 +109,7 @@ struct normalization {
   float scale[MOST_CHANNELS], shift[MOST_CHANNELS];
 };
 
-/* As in resample.cu. */
+/* The struct of resample.cu. */
 struct picture {
   const uint8_t *pixels;
   uint64_t pitch;
@@ -141,7 +141,7 @@ static uint32_t as_bits(float value) {
   return bits;
 }
 
-/* Half a unit in the last place is added by the float unit, which rounds to even. */
+/* The float unit adds half a unit in the last place, and rounds to even. */
 static uint32_t to_f16(float value) {
   uint32_t sign = as_bits(value) >> 16 & 0x8000;
   float magnitude = as_float(as_bits(value) & 0x7fffffff);
@@ -191,7 +191,7 @@ static void run_formula(void *argument) {
   free(one);
 }
 
-/* Whether the device reaches all of these bytes of host memory, which may lie in neighbouring registrations. */
+/* Returns whether the device can access all of these bytes of host memory, which may span adjacent registrations. */
 static int is_reachable(const void *start, uint64_t bytes) {
   uintptr_t end = (uintptr_t)start + bytes;
   for (uintptr_t at = (uintptr_t)start; at < end;) {
@@ -253,7 +253,7 @@ static void normalize_piece(const struct normalization *what, const struct sampl
                          ? i % beside * what->pixels + piece->first + i / beside
                          : piece->first + i;
     uint64_t channel = index / what->pixels;
-    /* In two steps: no fused multiply-add. */
+    /* The two steps avoid a fused multiply-add. */
     volatile float product = value_at(piece->source + i * element, what->from) * what->scale[channel];
     uint32_t bits = bits_of(what->to, product + what->shift[channel]);
     memcpy(piece->target + index * bytes_of(what->to), &bits, bytes_of(what->to));
@@ -308,7 +308,7 @@ static void resample_pixel(const struct picture *what, int32_t x, int32_t y, int
   what->target[((uint64_t)y * what->width + to) * 3 + channel] = (uint8_t)clip(sum);
 }
 
-/* Whether the device has all pixels of the decoded picture that the table names. */
+/* Returns whether the device has all pixels of the decoded picture that the table uses. */
 static int has_pixels(const struct picture *what) {
   const int32_t *rows = what->table + 2 * what->width;
   int has = 1;

@@ -1,4 +1,4 @@
-/* Device memory that is not cuMemAlloc's: managed, pooled, and mapped by cuMemMap. */
+/* Device memory of other calls than cuMemAlloc: managed memory, pools, and mappings by cuMemMap. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 
 enum { GRANULARITY_BYTES = 2 << 20 };
 
-/* An allocation of cuMemCreate: a file in memory, so that its descriptor is a shareable handle. */
+/* An allocation of cuMemCreate. It is a file in memory, whose descriptor is the shareable handle. */
 struct allocation {
   size_t bytes;
   long references;
   int file;
-  int gpu; /* of the host: another process may see it as another device */
+  int gpu; /* the host's number of the GPU, which another process may see as another device */
 };
 
 static long mapped_by_others;
@@ -80,7 +80,7 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const void *kind, i
   return CUDA_SUCCESS;
 }
 
-/* CUmemAllocationProp, as far as it is looked at. */
+/* The fields of CUmemAllocationProp that the stub reads. */
 struct kind_of_memory {
   int type;
   int handles;
@@ -150,7 +150,7 @@ EXPORT CUresult cuMemImportFromShareableHandle(
   return CUDA_SUCCESS;
 }
 
-/* How often a device was let reach memory that another GPU has. */
+/* Returns how often a device got access to memory of another GPU. */
 long stub_mapped_by_others(void) {
   return mapped_by_others;
 }
@@ -186,7 +186,7 @@ EXPORT CUresult cuMemMap(
   if (offset + bytes > handle->bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  /* Nobody may use it until cuMemSetAccess says so. */
+  /* No access is allowed before cuMemSetAccess. */
   if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->file,
            (off_t)offset) == MAP_FAILED) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -204,14 +204,14 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes) {
   }
   struct allocation *mapped = block->mapped;
   CUresult result = stub_release(pointer, DEVICE, CUDA_ERROR_INVALID_VALUE);
-  /* The address stays reserved. */
+  /* The address range stays reserved. */
   mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   give_up(mapped);
   return result;
 }
 
-/* CUmemAccessDesc: a location's type and number, then flags: 1 to read, 3 to read and write. */
+/* CUmemAccessDesc has the location's type and number, and flags: 1 to read, 3 to read and write. */
 struct access {
   int type;
   int id;
@@ -225,7 +225,7 @@ EXPORT CUresult cuMemSetAccess(
   if (!block || !block->mapped || count != 1 || stub_gpu(access->id) < 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  /* The driver lets peers do it. */
+  /* The driver allows this for peers. */
   mapped_by_others += stub_gpu(access->id) != block->mapped->gpu;
   int protection = access->flags == 3 ? PROT_READ | PROT_WRITE : PROT_READ;
   return mprotect((void *)(uintptr_t)pointer, bytes, protection) == 0 ? CUDA_SUCCESS

@@ -1,4 +1,4 @@
-/* Device memory, pinned memory, and what is known of a pointer. */
+/* Device memory, pinned memory, and the attributes of pointers. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,14 @@ static long peak_device_bytes;
 static long freed_while_pending;
 static long freed_while_registered;
 
-/* Memory that libcufile has registered: libcufile must be told before the memory goes. */
+/* Memory that is registered with libcufile. It must be deregistered before it is freed. */
 static struct registration {
   uintptr_t start;
   size_t bytes;
   struct registration *next;
 } *registrations;
 
-/* Called by the stub of libcufile: a buffer was registered (bytes > 0) or deregistered (0). */
+/* The stub of libcufile calls this after it has registered (bytes > 0) or deregistered (0) a buffer. */
 EXPORT void gantry_stub_registered(uintptr_t start, size_t bytes) {
   pthread_mutex_lock(&stub_lock);
   if (bytes > 0) {
@@ -78,10 +78,10 @@ static char *pages(void *where, size_t bytes) {
   return mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Behind the whole pages of a device that were mapped last and are still there. */
+/* The end of the last mapping of whole pages that still exists. */
 static char *end;
 
-/* Whole pages of a device lie on such pages, and next to each other where they can. */
+/* Maps whole pages of a device at a multiple of their size, adjacent to earlier ones if possible. */
 static char *device_pages(size_t bytes) {
   char *mapping = end ? pages(end, bytes) : MAP_FAILED;
   if (mapping != MAP_FAILED && (uintptr_t)mapping % PAGE_BYTES != 0) {
@@ -129,7 +129,7 @@ CUresult stub_release(uintptr_t start, enum kind kind, CUresult refusal) {
       }
       *at = one->next;
       if (one->mapping) {
-        /* As the driver does, the next allocation gets these addresses. */
+        /* The next allocation gets these addresses, as with the driver. */
         if ((char *)one->mapping + one->mapping_bytes == end) {
           end = (char *)one->mapping;
         }

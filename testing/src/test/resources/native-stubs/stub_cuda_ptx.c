@@ -1,4 +1,4 @@
-/* Parses and runs the PTX that FormulaPtx writes. It knows the instructions that this PTX has, and no others. */
+/* Parses and runs the PTX that FormulaPtx writes. The parser knows only the instructions of this PTX. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct instruction {
   int64_t offset;
 };
 
-/* Registers, constants, tables and labels all have a number, and what they are at the start. */
+/* Registers, constants, tables and labels each have a number and an initial value. */
 struct program {
   struct instruction *code;
   int length, count, table_count;
@@ -154,7 +154,7 @@ void stub_free_ptx(struct program *program) {
   free(program);
 }
 
-/* The memory that was touched last, since that is mostly touched next, too. */
+/* The last accessed memory, which the next access mostly uses, too. */
 struct range {
   uintptr_t start, end;
 };
@@ -295,7 +295,7 @@ int stub_run_ptx(const struct program *program, const void *parameter, unsigned 
   struct range last = {0, 0};
   int touched = 1;
   for (unsigned int i = 0; touched && i < blocks * THREADS; i++) {
-    /* Instructions write no constants, so only these two differ at a thread's start. */
+    /* Instructions write no constants, so only these two registers must be set for each thread. */
     registers[thread] = i % THREADS;
     registers[block] = i / THREADS;
     touched = run_thread(all, parameter, registers, &last);

@@ -9,7 +9,7 @@
 enum { NON_BLOCKING = 1 };
 
 struct event {
-  struct stream *stream; /* NULL until recorded */
+  struct stream *stream; /* NULL before the event is recorded */
   unsigned long long until;
   double recorded_at;
   struct event *next;
@@ -138,7 +138,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags,
   return cuStreamCreate(stream, flags);
 }
 
-/* Queued work still runs when the context is waited for: the structure stays for that. */
+/* The structure stays, because a synchronisation of the context still runs the queued work. */
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   ENTER("cuStreamDestroy", NEEDS_CONTEXT);
   struct stream *stream = handle ? stub_stream(handle) : NULL;
@@ -159,7 +159,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle) {
   return stub_sticky;
 }
 
-/* Asking moves the stream on by one operation, so that polling comes to an end. */
+/* Each query runs one operation of the stream, so that polling ends. */
 static CUresult query(struct stream *stream, unsigned long long until) {
   if (stream->done >= until) {
     return stub_sticky;

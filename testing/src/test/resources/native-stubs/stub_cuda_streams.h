@@ -11,7 +11,7 @@ struct operation {
   char *to;
   const char *from;
   size_t width, rows, to_pitch, from_pitch;
-  unsigned long long to_id, from_id; /* of blocks that must still live when it runs; 0: of none */
+  unsigned long long to_id, from_id; /* the ids of blocks that must still exist when the operation runs; 0 for none */
   unsigned int value, value_bytes;
   struct stream *other;
   unsigned long long until;
@@ -29,22 +29,22 @@ struct stream {
   struct stream *next;
 };
 
-/* The live stream of this handle, the default stream for 0, or NULL. */
+/* Returns the live stream of a handle, the default stream for 0, or NULL. */
 struct stream *stub_stream(CUstream handle);
 
-/* Queues the operation; the default stream and the blocking ones take turns, non-blocking ones know
- * no such order. */
+/* Queues an operation. The default stream and blocking streams are ordered with each other, non-blocking
+ * streams are not. */
 void stub_submit(struct stream *stream, struct operation operation);
 
 void stub_run_until(struct stream *stream, unsigned long long until);
 
-/* How many bytes the operation takes up, of which the rows are a pitch apart. */
+/* Returns how many bytes the rows of an operation span with a pitch. */
 size_t stub_span(const struct operation *one, size_t pitch);
 
-/* The id of the block that holds the bytes; 0 if CUDA does not know them. */
+/* Returns the id of the block that holds the bytes; 0 if CUDA does not know them. */
 unsigned long long stub_id(const void *pointer, size_t bytes);
 
-/* A fault on the device spoils every later wait, as CUDA has it. */
+/* The error of a fault on the device, which every later wait returns, as in CUDA. */
 extern CUresult stub_sticky;
 
 long stub_copy_count(const char *what);

@@ -1,8 +1,8 @@
-/* A libcufile.so.0 without a GPU: reads and writes go between the file and plain memory.
+/* A libcufile.so.0 without a GPU. Reads and writes copy between the file and plain memory.
  *
- * It refuses what libcufile refuses, and counts what libcufile may punish with a hang: memory freed
+ * The stub refuses the calls that libcufile refuses, and counts mistakes that may make libcufile hang: memory freed
  * while registered, a descriptor closed before its handle, a driver closed over live registrations.
- * STUB_VERSION is the libcufile that it is: a version lacks the functions that later ones brought. */
+ * STUB_VERSION is the version of libcufile that it models; a version lacks the functions of later ones. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,8 +20,8 @@
 enum { PAGE = 4096 };
 
 struct handle {
-  int descriptor; /* the caller's */
-  int own;        /* the same file, opened anew without O_DIRECT: any alignment will do */
+  int descriptor; /* the descriptor of the caller */
+  int own;        /* the same file, opened again without O_DIRECT, so that it accepts any alignment */
   struct handle *next;
 };
 
@@ -39,7 +39,7 @@ static struct handle *handles;
 static struct buffer *buffers;
 static long limit_bytes = -1;
 
-/* The threads that have read or written since the driver was opened, and have not ended. */
+/* These count the threads that have read or written since the driver was opened and have not ended. */
 static pthread_once_t callers_once = PTHREAD_ONCE_INIT;
 static pthread_key_t callers_key;
 static long callers;
@@ -56,19 +56,19 @@ int stub_open(void) { return opened > 0; }
 
 int stub_was_open(void) { return opened > 0 || opening > 1; }
 
-/* No read or write moves more than so many bytes from now on; negative: as many as asked for. */
+/* Limits each read and write to so many bytes from now on; a negative number removes the limit. */
 EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
 
 __attribute__((constructor)) static void read_p2p(void) {
   p2p = stub_environment("GANTRY_STUB_CUFILE_DIRECT", 0) != 0;
 }
 
-/* Whether the driver says from now on that it reaches NVMe disks past the CPU. */
+/* Sets whether the driver reports from now on that it reads and writes NVMe disks past the CPU. */
 EXPORT void gantry_stub_p2p(long there) { p2p = there != 0; }
 
 static long version;
 
-/* The version that libcufile says it is from now on; 0 for its own. */
+/* Sets the version that the stub reports from now on; 0 for its own. */
 EXPORT void gantry_stub_version(long number) { version = number; }
 
 static long features = -1;
@@ -76,7 +76,7 @@ static long features = -1;
 /* Sets fflags of the properties from now on; a negative number lets the stub compute them. */
 EXPORT void gantry_stub_features(long bits) { features = bits; }
 
-/* Whether files can be reached past the CPU, where the driver says that it does so. */
+/* Sets whether files can be read and written past the CPU, if the driver reports that it can. */
 EXPORT void gantry_stub_serves(long all) { serves = all != 0; }
 
 static int passes_cpu_by(void) {
@@ -118,7 +118,7 @@ EXPORT CUfileError_t cuFileDriverClose(void) { return driver_close(); }
 
 enum { NEW_FLAGS = STUB_VERSION >= 1160 };
 
-/* From 1.16 on the bit says nothing. */
+/* From 1.16 on the bit has no meaning. */
 static unsigned nvme_peer_to_peer(void) { return (unsigned)(NEW_FLAGS || p2p) << 11; }
 
 EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
@@ -142,7 +142,7 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   return stub_status(0);
 }
 
-/* As the real one, it opens the driver if that is not open. */
+/* Opens the driver if it is not open, as libcufile does. */
 static CUfileError_t set(size_t *setting, size_t kib, size_t least, size_t most) {
   pthread_mutex_lock(&stub_lock);
   opened = opened > 0 ? opened : 1;
@@ -234,7 +234,7 @@ EXPORT void cuFileHandleDeregister(CUfileHandle_t handle) {
   pthread_mutex_unlock(&stub_lock);
 }
 
-/* Tells the stub of libcuda, if it is in this process, so that it sees memory freed too early. */
+/* Reports registrations to the stub of libcuda, if it is in this process, so that it notices memory that is freed too early. */
 static void tell_cuda(const void *base, size_t bytes) {
   void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (cuda) {
@@ -294,7 +294,7 @@ EXPORT CUfileError_t cuFileBufDeregister(const void *base) {
   return stub_status(code);
 }
 
-/* The file to use, or a negative result. */
+/* Returns the descriptor to use, or a negative result. */
 static long admit(
     CUfileHandle_t handle, uintptr_t base, size_t size, off_t file, off_t at, int vectored) {
   struct handle *known = handles;
@@ -302,7 +302,7 @@ static long admit(
     known = known->next;
   }
   if (!stub_open() || !known) {
-    errno = EBADF; /* the real one was seen to answer -1 here */
+    errno = EBADF; /* libcufile has returned -1 here */
     return -1;
   }
   if (fcntl(known->descriptor, F_GETFD) < 0) {
@@ -312,8 +312,8 @@ static long admit(
     if (one->base == base && (size_t)at + size > one->bytes) {
       return -INVALID_MAPPING_RANGE;
     }
-    /* Inside a registered buffer, but named by another base: the registration would not serve. A request of several
-     * pieces has no place for the base. */
+    /* The registration of the buffer is not used if the request names another address inside the buffer as its base. A
+     * request of several pieces has no field for the base. */
     stub_figures.wrong_base += !vectored && base > one->base && base < one->base + one->bytes;
   }
   int aligned = ((uintptr_t)file | size | base | (uintptr_t)at) % PAGE == 0;
@@ -338,7 +338,7 @@ static void count_caller(void) {
   }
 }
 
-/* Reads or writes at once: a count, -1 with errno, or a negative code. */
+/* Reads or writes synchronously. Returns a count, -1 with errno, or a negative code. */
 static ssize_t move_bytes(
     CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes) {
   pthread_mutex_lock(&stub_lock);

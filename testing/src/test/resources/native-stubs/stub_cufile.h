@@ -10,7 +10,7 @@
 
 #include "stub_faults.h"
 
-/* 1000 x major + 10 x minor, as cuFileGetVersion says it. */
+/* The version as 1000 x major + 10 x minor, as cuFileGetVersion returns it. */
 #ifndef STUB_VERSION
 #define STUB_VERSION 1150
 #endif
@@ -60,7 +60,7 @@ struct figures {
   long wrong_base; /* I/O that named an address inside a registered buffer as its base */
   long disorder;   /* releases in an order that libcufile may punish */
   long posix;      /* I/O that went through the CPU */
-  long late_threads; /* that had read or written, and had not ended when the driver was closed */
+  long late_threads; /* threads that had read or written, and had not ended when the driver was closed */
 };
 
 extern pthread_mutex_t stub_lock;
@@ -83,25 +83,25 @@ extern size_t stub_sizes[SIZES];
 /* CUfileDriverStatusFlags_t */
 enum { NVME = 4, TARGETS = 14 };
 
-/* Whether peer-to-peer DMA is switched on for a kind of storage; always before libcufile 1.16. */
+/* Returns whether peer-to-peer DMA is enabled for a kind of storage; it always is before libcufile 1.16. */
 int stub_peer_to_peer(int target);
 
 void stub_forget_peer_to_peer(void);
 
-/* The bits of dcontrolflags for ways through the CPU that are newer than compatibility mode. */
+/* Returns the bits of dcontrolflags for I/O through the CPU by other means than compatibility mode. */
 unsigned stub_fallbacks(void);
 
 CUfileError_t stub_status(int code);
 
 int stub_open(void);
 
-/* Whether the driver is or was open. */
+/* Returns whether the driver is or was open. */
 int stub_was_open(void);
 
 /* Reads cufile.json. */
 void stub_read_config(void);
 
-/* Counts the call and returns the fault that was asked for, if any. */
+/* Counts the call, and returns the fault that a test has set for it, if any. */
 #define CALLED(function)                                          \
   do {                                                            \
     struct stub_fault fault;                                      \

@@ -1,5 +1,5 @@
-/* cufile.json: read when the driver opens, from the file that CUFILE_ENV_PATH_JSON names then. Numbers and booleans
- * are found by the last part of their keys. */
+/* Reads cufile.json when the driver opens, from the file that CUFILE_ENV_PATH_JSON names at that time. Numbers and
+ * booleans are found by the last part of their keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static char text[16384];
 
-/* A number, 0 or 1 for a boolean, -1 if the file that the driver was opened with does not have the key. */
+/* Returns a number, 0 or 1 for a boolean, or -1 if the open driver's file does not have the key. */
 EXPORT long gantry_stub_config(const char *key) {
   char quoted[128];
   snprintf(quoted, sizeof quoted, "\"%s\"", key);
@@ -29,7 +29,7 @@ void stub_read_config(void) {
     fclose(file);
   }
 #if STUB_VERSION < 1140
-  /* Newer ones have a call that wins over the file. */
+  /* Newer versions have a call that takes precedence over the file. */
   stub_flags[ALLOW_COMPAT_MODE] = gantry_stub_config("allow_compat_mode") != 0;
 #endif
 }

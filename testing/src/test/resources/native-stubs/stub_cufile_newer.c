@@ -1,4 +1,4 @@
-/* Functions that older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
+/* The functions that older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
  * switches of peer-to-peer DMA (1.16), bounce buffers of the GPU and the PCIe tree (1.17), and more counts (1.19). */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ int stub_peer_to_peer(int target) { return peer_to_peer[target]; }
 
 void stub_forget_peer_to_peer(void) { memset(peer_to_peer, 0, sizeof peer_to_peer); }
 
-/* libcufile 1.17 was seen to refuse all other flags, and to change nothing for none. */
+/* libcufile 1.17 has refused all other flags, and has changed nothing without a flag. */
 EXPORT CUfileError_t cuFileDriverSetP2PFlags(unsigned int target, unsigned int flags) {
   CALLED("cuFileDriverSetP2PFlags");
   if (target >= TARGETS || flags & ~(unsigned)P2PDMA) {
@@ -51,7 +51,7 @@ enum { MAX_SLABS = 16 };
 static size_t gpu_kib[MAX_SLABS], gpu_count[MAX_SLABS];
 static int gpu_kinds;
 
-/* As libcufile 1.17, it keeps what it is given, and gives it back to those who know its length. */
+/* Keeps the array, and returns it to callers that give its length, as libcufile 1.17 does. */
 EXPORT CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(
     const size_t *kib, const size_t *count, int kinds) {
   CALLED("cuFileSetParameterGpuBounceBufferSlabArray");
@@ -78,7 +78,7 @@ EXPORT CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(
   return stub_status(0);
 }
 
-/* As libcufile 1.17, it forgets the switches of peer-to-peer DMA. */
+/* Resets the switches of peer-to-peer DMA, as libcufile 1.17 does. */
 EXPORT CUfileError_t cuFileExportPCIeTopology(const char *path) {
   CALLED("cuFileExportPCIeTopology");
   FILE *file = path && *path ? fopen(path, "w") : NULL;
@@ -103,7 +103,7 @@ enum { TEXTS = STUB_VERSION >= 1190 ? 4 : 3, TEXT_BYTES = 256, POOL_SLABS = 3 };
 static char texts[TEXTS][TEXT_BYTES] = {"WARN"};
 static size_t pool_kib[POOL_SLABS] = {4, 1024, 16384}, pool_count[POOL_SLABS] = {128, 64, 64};
 
-/* The real one was seen to refuse the question for what was not set before the first driver. */
+/* Before the first driver, libcufile has refused to return an array that was not set. */
 static bool pool_set;
 
 static int refusal_of(unsigned int parameter, unsigned int known, int sets) {
@@ -155,7 +155,7 @@ EXPORT CUfileError_t cuFileGetParameterMinMaxValue(
   CALLED("cuFileGetParameterMinMaxValue");
   *least = 1;
   *most = parameter == IO_BATCHSIZE ? 256 : SIZE_MAX;
-  /* The real one has none for the level of statistics. */
+  /* libcufile has no range for the level of statistics. */
   return stub_status(parameter == 0 || parameter >= SIZES ? INVALID_VALUE : 0);
 }
 
@@ -240,7 +240,7 @@ EXPORT CUfileError_t cuFileStatsReset(void) {
   return stub_status(stub_open() ? 0 : DRIVER_NOT_INITIALIZED);
 }
 
-/* The structs' words have the values of their own places, so that a reader who misses one is seen. */
+/* Each word of the structs has its own position as its value, so that a wrong offset in a reader is noticed. */
 enum { LEVEL_1_WORDS = STUB_VERSION >= 1190 ? 78 : 64 };
 
 typedef struct {

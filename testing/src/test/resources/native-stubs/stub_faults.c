@@ -17,7 +17,7 @@ static struct {
 
 static struct {
   char name[NAME_BYTES];
-  long calls_left; /* 0: every call; -1: none, the place is free */
+  long calls_left; /* 0 for every call; -1 for a free entry */
   struct stub_fault fault;
 } faults[MOST_FAULTS];
 

@@ -1,6 +1,6 @@
-/* A libnvjpeg.so.12 without a GPU. It reads the size and the components of a JPEG and knows one picture of each size: red
- * grows from left to right, green from top to bottom, and blue is 128. It refuses pictures of
- * fewer than 8 columns when it is to decode them. */
+/* A libnvjpeg.so.12 without a GPU. The stub reads the size and the components of a JPEG, and decodes every JPEG of a size
+ * to the same picture: red grows from left to right, green from top to bottom, and blue is 128. It refuses to decode
+ * pictures of fewer than 8 columns. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
