@@ -15,7 +15,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Three readers want one block at once, and the first fetch of the block fails. One of them
-/// fetches it once more, all get the right bytes, and one is told that the file is complete.
+/// fetches it once more, all get the right bytes, and exactly one call reports that the file is
+/// complete.
 final class BlockScenario implements Scenario {
   private static final byte[] BYTES = {1, 2, 3, 4, 5, 6, 7};
 
