@@ -23,6 +23,7 @@ import java.util.SequencedSet;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -86,6 +87,9 @@ public final class RegistrationCache {
 
   /// The regions of slabs, each in use until it is forgotten.
   private final Map<DeviceSlab, Region> slabs = new HashMap<>();
+
+  /// Made with the cache, so that deregistering slabs needs no heap.
+  private final Consumer<Slab> forget = this::forgetAny;
 
   public RegistrationCache(Hardware hardware) {
     this.hardware = hardware;
@@ -157,32 +161,35 @@ public final class RegistrationCache {
     }
 
     private Use register(long start, long end, long id, @Nullable Load load) {
-      Region region = new Region(this, start, end, id, "");
       TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
+      return Cleanup.orUndo(
+          () -> registered(start, end, id),
+          region -> {
+            byStart.put(start, region);
+            event.done("memory", device, end - start, region.refusal);
+            return region.enter(load);
+          },
+          Region::deregister);
+    }
+
+    private Region registered(long start, long end, long id) {
+      Region region = new Region(this, start, end, id, "");
       try {
-        hardware.register(device, region.memory());
-        bytesLeft -= region.bytes();
-        LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
+        hardware.register(device, region.memory);
       } catch (TransferException refused) {
         String reason = "not registered with cuFile: " + refused.getMessage();
-        region = new Region(this, start, end, id, reason);
         if (TOLD.add(refused.failure())) {
           LOG.info("{}", reason);
         }
+        return new Region(this, start, end, id, reason);
       }
-      byStart.put(start, region);
-      boolean entered = false;
-      try {
-        event.done("memory", device, end - start, region.refusal);
-        Use use = region.enter(load);
-        entered = true;
-        return use;
-      } finally {
-        if (!entered) {
-          // No later call would deregister the region.
-          region.deregister();
-        }
-      }
+      bytesLeft -= region.bytes();
+      LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
+      return region;
+    }
+
+    void deregisterIdle() {
+      Cleanup.forEach(List.copyOf(idle), Region::deregister);
     }
   }
 
@@ -193,6 +200,9 @@ public final class RegistrationCache {
     final long end;
     final long id;
     final String refusal;
+
+    /// Made with the region, so that deregistering it needs no heap.
+    final MemorySegment memory;
 
     /// The loads that have used the region and have not ended.
     final Set<Load> loads = new HashSet<>();
@@ -209,6 +219,7 @@ public final class RegistrationCache {
       this.end = end;
       this.id = id;
       this.refusal = refusal;
+      this.memory = MemorySegment.ofAddress(start).reinterpret(end - start);
     }
 
     /// Whether the region holds this memory. Memory in use is not freed, so a region in use still
@@ -221,17 +232,13 @@ public final class RegistrationCache {
       return refusal.isEmpty() ? end - start : 0;
     }
 
-    MemorySegment memory() {
-      return MemorySegment.ofAddress(start).reinterpret(end - start);
-    }
-
     Use enter(@Nullable Load load) {
       Use use = new Use(this, refusal);
-      users++;
       if (load != null) {
-        loads.add(load);
         load.regions.add(this);
+        loads.add(load);
       }
+      users++;
       window.idle.remove(this);
       return use;
     }
@@ -265,7 +272,7 @@ public final class RegistrationCache {
     /// Deregisters the region. If cuFile fails, the region stays, and a later call tries again.
     void deregister() {
       if (refusal.isEmpty()) {
-        hardware.deregister(window.device, memory());
+        hardware.deregister(window.device, memory);
         giveBack();
       }
       remove();
@@ -294,7 +301,7 @@ public final class RegistrationCache {
     private void deregisterStale() {
       if (refusal.isEmpty()) {
         try {
-          hardware.deregister(window.device, memory());
+          hardware.deregister(window.device, memory);
         } catch (TransferException failed) {
           // The driver unpinned the region when its memory was freed.
           LOG.info("{}", failed.getMessage());
@@ -324,7 +331,7 @@ public final class RegistrationCache {
     ///
     /// @throws NullPointerException if the memory is not registered
     public MemorySegment base() {
-      return Objects.requireNonNull(region).memory();
+      return Objects.requireNonNull(region).memory;
     }
 
     @Override
@@ -342,7 +349,14 @@ public final class RegistrationCache {
   public final class Load implements AutoCloseable {
     private final Set<Region> regions = new HashSet<>();
 
+    /// Made with the load, so that closing it needs no heap.
+    private final Consumer<Region> end = this::end;
+
     private Load() {}
+
+    private void end(Region region) {
+      region.end(this);
+    }
 
     /// Begins a use of memory, and registers its allocation if that is possible.
     public Use use(Device.Cuda device, long address, long bytes) {
@@ -357,9 +371,7 @@ public final class RegistrationCache {
     @Override
     public void close() {
       synchronized (RegistrationCache.this) {
-        List<Region> used = List.copyOf(regions);
-        regions.clear();
-        Cleanup.runAll(used.stream().<Runnable>map(region -> () -> region.end(this)).toList());
+        Cleanup.forEach(regions, end);
       }
     }
   }
@@ -373,14 +385,25 @@ public final class RegistrationCache {
   public synchronized Use use(DeviceSlab slab) {
     Window window = window(slab.context().device());
     if (!slabs.containsKey(slab)) {
-      Use held = window.use(slab.address(), slab.size(), null);
+      Use held = hold(window, slab);
       if (held.region == null) {
         return held;
       }
-      slabs.put(slab, held.region);
-      Cleanup.orUndo(() -> slab.beforeFree(() -> forget(slab)), () -> forget(slab));
     }
     return window.use(slab.address(), slab.size(), null);
+  }
+
+  private Use hold(Window window, DeviceSlab slab) {
+    return Cleanup.orUndo(
+        () -> window.use(slab.address(), slab.size(), null),
+        held -> {
+          if (held.region != null) {
+            slab.beforeFree(() -> forget(slab));
+            slabs.put(slab, held.region);
+          }
+          return held;
+        },
+        Use::close);
   }
 
   private Window window(Device.Cuda device) {
@@ -402,25 +425,23 @@ public final class RegistrationCache {
     slabs.remove(slab);
   }
 
+  private void forgetAny(Slab slab) {
+    if (slab instanceof DeviceSlab device) {
+      forget(device);
+    }
+  }
+
   /// Deregisters each registered slab among `some`, as [#forget(DeviceSlab)] does.
   public void forget(Collection<? extends Slab> some) {
-    Cleanup.runAll(
-        some.stream()
-            .<Runnable>mapMulti((slab, actions) -> {
-              if (slab instanceof DeviceSlab device) {
-                actions.accept(() -> forget(device));
-              }
-            })
-            .toList());
+    Cleanup.forEach(some, forget);
   }
 
   /// Deregisters all slabs, and all regions that are not in use, before the session closes the driver.
   public synchronized void clear() {
-    forget(List.copyOf(slabs.keySet()));
-    Cleanup.runAll(
-        windows.values().stream()
-            .flatMap(window -> window.idle.stream())
-            .<Runnable>map(region -> region::deregister)
-            .toList());
+    try {
+      forget(List.copyOf(slabs.keySet()));
+    } finally {
+      Cleanup.forEach(windows.values(), Window::deregisterIdle);
+    }
   }
 }

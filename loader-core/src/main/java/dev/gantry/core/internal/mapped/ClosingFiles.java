@@ -2,17 +2,19 @@
 package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.internal.memory.Cleanup;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Consumer;
 
 /// Closes files that were given up. The driver takes long to unregister a file, so threads close
 /// files only outside the lock of [KeptFiles]. Thread-safe.
 final class ClosingFiles {
   private final Queue<KeptFile> files = new ConcurrentLinkedQueue<>();
+
+  /// Made with the queue, so that closing files needs no heap.
+  private final Consumer<KeptFile> closeOnce = this::closeOnce;
 
   /// Threads that close files hold the read lock; a thread that waits for them takes the write
   /// lock.
@@ -26,13 +28,16 @@ final class ClosingFiles {
   void closeAll() {
     closing.readLock().lock();
     try {
-      List<Runnable> actions = new ArrayList<>();
-      for (KeptFile next = files.poll(); next != null; next = files.poll()) {
-        actions.add(next::close);
-      }
-      Cleanup.runAll(actions);
+      Cleanup.forEach(files, closeOnce);
     } finally {
       closing.readLock().unlock();
+    }
+  }
+
+  /// Closes a file unless another thread closes it.
+  private void closeOnce(KeptFile file) {
+    if (files.remove(file)) {
+      file.close();
     }
   }
 

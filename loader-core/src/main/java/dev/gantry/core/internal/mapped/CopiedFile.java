@@ -35,24 +35,31 @@ final class CopiedFile implements KeptFile {
     identity = file.identity();
     long block = PlanLimits.BLOCK_BYTES;
     long bytes = Math.ceilDiv(file.size(), block) * block;
-    try (Admission _ = Admission.ofHost(bytes)) {
-      slab = HostSlab.allocateKept(bytes);
+    slab =
+        Cleanup.orUndo(
+            () -> {
+              try (Admission _ = Admission.ofHost(bytes)) {
+                return HostSlab.allocateKept(bytes);
+              }
+            },
+            made -> {
+              fill(made, file, isEnded);
+              file.close();
+              return made;
+            },
+            HostSlab::release);
+  }
+
+  private static void fill(HostSlab slab, SourceFile file, BooleanSupplier isEnded) {
+    for (long at = 0; at < file.size(); at += STEP_BYTES) {
+      if (isEnded.getAsBoolean()) {
+        throw new TransferException("copy", file.file().toString(), new Failure.Cancelled());
+      }
+      long step = Math.min(STEP_BYTES, slab.size() - at);
+      boolean direct = file.residency(at, step) != Residency.HOT;
+      boolean _ =
+          file.read(slab.segment().asSlice(at, step), at, Math.min(step, file.size() - at), direct);
     }
-    Cleanup.orUndo(
-        () -> {
-          for (long at = 0; at < file.size(); at += STEP_BYTES) {
-            if (isEnded.getAsBoolean()) {
-              throw new TransferException("copy", location.toString(), new Failure.Cancelled());
-            }
-            long step = Math.min(STEP_BYTES, bytes - at);
-            boolean direct = file.residency(at, step) != Residency.HOT;
-            boolean _ =
-                file.read(
-                    slab.segment().asSlice(at, step), at, Math.min(step, file.size() - at), direct);
-          }
-        },
-        slab::release);
-    file.close();
   }
 
   @Override

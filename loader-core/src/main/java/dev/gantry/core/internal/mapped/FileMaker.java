@@ -35,7 +35,8 @@ record FileMaker(
     String make(long bytes, long counted);
   }
 
-  /// Opens a file and keeps it in memory.
+  /// Opens a file and keeps it in memory. `new Present<>` allocates the answer before the file is
+  /// kept: if the heap ended afterwards, the kept file would be lost.
   ///
   /// @param context the device whose driver registers the file; null to copy the file for the CPU
   /// @param identity the identity that the file must have
@@ -47,10 +48,10 @@ record FileMaker(
       if (isEnded.getAsBoolean()) {
         return Availability.absent("not kept: the session is closed");
       }
-      SourceFile file =
-          opener.apply(location, context == null ? CachePolicy.BY_RESIDENCY : CachePolicy.BUFFERED);
+      CachePolicy policy = context == null ? CachePolicy.BY_RESIDENCY : CachePolicy.BUFFERED;
       return Cleanup.orUndo(
-          () -> {
+          () -> opener.apply(location, policy),
+          file -> {
             String reason = refusal(context, file, identity, asked);
             if (reason.isEmpty()) {
               return context == null ? copied(file) : mapped(context, file);
@@ -58,7 +59,7 @@ record FileMaker(
             file.close();
             return Availability.absent(reason);
           },
-          file::close);
+          SourceFile::close);
     } catch (GantryException e) {
       return Availability.absent("not kept: " + e.getMessage());
     }
@@ -92,7 +93,7 @@ record FileMaker(
   private Availability<KeptFile> copied(SourceFile file) {
     String reason = room.make(file.size(), 0);
     if (reason.isEmpty()) {
-      return Availability.present(new CopiedFile(file, isEnded));
+      return new Availability.Present<>(new CopiedFile(file, isEnded));
     }
     file.close();
     return Availability.absent(reason);
@@ -107,9 +108,10 @@ record FileMaker(
       registered.add(bytes);
       String reason = room.make(file.size(), bytes);
       if (reason.isEmpty()) {
-        KeptFile kept = new MappedFile(context, registered, calls, file);
+        Availability<KeptFile> kept =
+            new Availability.Present<>(new MappedFile(context, registered, calls, file));
         counts = true;
-        return Availability.present(kept);
+        return kept;
       }
       file.close();
       return Availability.absent(reason);

@@ -12,7 +12,6 @@ import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -65,6 +64,9 @@ public final class KeptFiles implements AutoCloseable {
   private final BooleanSupplier look = this::look;
   private final AtomicBoolean loggedKept = new AtomicBoolean();
   private boolean closed;
+
+  /// Made with this object, so that closing it needs no heap.
+  private final List<Runnable> closing = List.of(this::freeIdle, keeper::close, this::closeKernels);
 
   /// @param copied true for a file that is copied for the CPU, false for one that is registered
   ///     for kernels
@@ -291,14 +293,20 @@ public final class KeptFiles implements AutoCloseable {
     } finally {
       result = keep(key, entry, asked, result);
     }
-    boolean used = asked && result instanceof Availability.Present;
-    Cleanup.orUndo(
-        dropped::closeAll,
-        () -> {
-          if (used) {
-            leave(key, false);
-          }
-        });
+    boolean done = false;
+    try {
+      dropped.closeAll();
+      log(key, result);
+      done = true;
+    } finally {
+      if (!done && asked && result instanceof Availability.Present) {
+        leave(key, false);
+      }
+    }
+    return result;
+  }
+
+  private void log(Key key, Availability<KeptFile> result) {
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) ->
           LoggerFactory.getLogger(KeptFiles.class).info("{}: {}", key.file, reason);
@@ -313,7 +321,6 @@ public final class KeptFiles implements AutoCloseable {
                       ? "a copy in memory serves"
                       : "the GPU fetches it from the page cache");
     }
-    return result;
   }
 
   private synchronized Availability<KeptFile> keep(
@@ -396,7 +403,7 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Gives up the least recently used files that no batch uses, until at most `most` bytes are kept.
   private synchronized void dropUnused(long most) {
-    for (KeptEntry entry : List.copyOf(entries.values())) {
+    for (KeptEntry entry : entries.values()) {
       if (keptBytes <= Math.max(0, most)) {
         return;
       }
@@ -453,9 +460,11 @@ public final class KeptFiles implements AutoCloseable {
     synchronized (this) {
       closed = true;
     }
-    List<Runnable> actions = new ArrayList<>(List.of(this::freeIdle, keeper::close));
-    kernels.values().forEach(kernel -> actions.add(kernel::close));
-    Cleanup.runAll(actions);
+    Cleanup.runAll(closing);
+  }
+
+  private void closeKernels() {
+    Cleanup.forEach(kernels.values(), GatherKernel::close);
     kernels.clear();
   }
 

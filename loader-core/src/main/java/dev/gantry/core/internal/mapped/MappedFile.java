@@ -36,8 +36,15 @@ final class MappedFile implements KeptFile {
   private final SourceFile file;
   private final long address;
   private final long bytes;
-  private final List<CudaDriver.PinnedMemory> parts = new ArrayList<>();
-  private int registered;
+
+  /// The parts that are registered. It has room for all parts before the first is registered, and
+  /// so needs no heap afterwards.
+  private final ArrayList<CudaDriver.PinnedMemory> registered = new ArrayList<>();
+
+  /// Made with the file, so that closing it needs no heap.
+  private final Consumer<CudaDriver.PinnedMemory> unpin;
+
+  private final List<Runnable> closing;
 
   /// Maps and registers a file. Pages that are not in the page cache are read now.
   ///
@@ -50,6 +57,8 @@ final class MappedFile implements KeptFile {
     this.counted = counted;
     this.file = file;
     this.bytes = bytes(calls, file);
+    this.unpin = context.driver()::unpin;
+    this.closing = List.of(this::unmap, this::discount, file::close);
     Runnable register = this::register;
     Runnable unmap = this::unmap;
     String what = file.file() + " length " + bytes;
@@ -69,13 +78,15 @@ final class MappedFile implements KeptFile {
   }
 
   private void register() {
+    List<CudaDriver.PinnedMemory> parts = new ArrayList<>();
     for (long at = 0; at < bytes; at += PART_BYTES) {
       parts.add(new CudaDriver.PinnedMemory(address + at, Math.min(PART_BYTES, bytes - at)));
     }
+    registered.ensureCapacity(parts.size());
     try (var _ = context.enter()) {
-      while (registered < parts.size()) {
-        context.driver().pinReadOnly(parts.get(registered));
-        registered++;
+      for (CudaDriver.PinnedMemory part : parts) {
+        context.driver().pinReadOnly(part);
+        registered.add(part);
         LockSupport.parkNanos(PAUSE_NANOS);
       }
     }
@@ -84,11 +95,8 @@ final class MappedFile implements KeptFile {
   /// Unregisters all parts. If the driver fails to unregister one, the others are still
   /// unregistered.
   private void unregister() {
-    Consumer<CudaDriver.PinnedMemory> unpin = context.driver()::unpin;
-    List<CudaDriver.PinnedMemory> gone = parts.subList(0, registered).reversed();
-    registered = 0;
     try (var _ = context.enter()) {
-      Cleanup.forEach(gone, unpin);
+      Cleanup.forEach(registered, unpin);
     }
   }
 
@@ -132,11 +140,11 @@ final class MappedFile implements KeptFile {
   /// Unregisters, unmaps and closes the file. No kernel may read it any more.
   @Override
   public void close() {
-    Cleanup.runAll(
-        List.of(
-            this::unmap,
-            () -> LiveResources.add(LiveResources.Kind.PINNED_BYTES, -bytes),
-            () -> counted.add(-bytes),
-            file::close));
+    Cleanup.runAll(closing);
+  }
+
+  private void discount() {
+    LiveResources.add(LiveResources.Kind.PINNED_BYTES, -bytes);
+    counted.add(-bytes);
   }
 }

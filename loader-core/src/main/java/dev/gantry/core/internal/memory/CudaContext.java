@@ -144,25 +144,25 @@ public final class CudaContext {
   }
 
   /// The context of a device. This does not wait for the device; the first use of the context
-  /// does.
+  /// does. Returning a context again needs no heap.
   ///
   /// @throws DeviceUnavailableException if there is no CUDA driver or no such device
   public static CudaContext of(Device.Cuda device) {
-    return CONTEXTS.computeIfAbsent(
-        device.ordinal(),
-        ordinal ->
-            switch (CudaDriver.load()) {
-              case Availability.Absent<CudaDriver>(String reason) ->
-                  throw new DeviceUnavailableException(device + " is not available: " + reason);
-              case Availability.Present<CudaDriver>(CudaDriver driver) -> {
-                int count = driver.deviceCount();
-                if (ordinal >= count) {
-                  throw new DeviceUnavailableException(
-                      device + " is not available: this host has " + count + " CUDA device(s)");
-                }
-                yield new CudaContext(driver, ordinal);
-              }
-            });
+    return CONTEXTS.computeIfAbsent(device.ordinal(), CudaContext::make);
+  }
+
+  private static CudaContext make(int ordinal) {
+    Device.Cuda device = new Device.Cuda(ordinal);
+    CudaDriver driver =
+        CudaDriver.load()
+            .orElseThrow(
+                reason -> new DeviceUnavailableException(device + " is not available: " + reason));
+    int count = driver.deviceCount();
+    if (ordinal >= count) {
+      throw new DeviceUnavailableException(
+          device + " is not available: this host has " + count + " CUDA device(s)");
+    }
+    return new CudaContext(driver, ordinal);
   }
 
   public Device.Cuda device() {

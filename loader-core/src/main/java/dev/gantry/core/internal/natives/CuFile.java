@@ -366,7 +366,7 @@ public final class CuFile {
 
   /// Deregisters memory. Call this before the memory is freed.
   public void deregisterBuffer(MemorySegment buffer) {
-    bufDeregister.call(describe(buffer), buffer);
+    bufDeregister.call(buffer);
   }
 
   /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
@@ -421,7 +421,7 @@ public final class CuFile {
     return transfers.writeTogether(handle, pieces, fileOffset);
   }
 
-  private static String describe(MemorySegment buffer) {
+  static String describe(MemorySegment buffer) {
     return buffer.byteSize() + " bytes at 0x" + Long.toHexString(buffer.address());
   }
 }

@@ -3,11 +3,9 @@ package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.StructLayout;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
@@ -16,12 +14,10 @@ import java.lang.invoke.MethodHandle;
 /// driver, file or slab. Thread-safe.
 final class CuFileFunction {
   // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;
-  private static final StructLayout STATUS =
-      MemoryLayout.structLayout(
-          ValueLayout.JAVA_INT.withName("err"), ValueLayout.JAVA_INT.withName("cu_err"));
-  private static final long ERR = STATUS.byteOffset(MemoryLayout.PathElement.groupElement("err"));
-  private static final long CUDA =
-      STATUS.byteOffset(MemoryLayout.PathElement.groupElement("cu_err"));
+  // x86-64 and AArch64 return these eight bytes in the register of a long. As a long, the status
+  // needs no memory: a call that registers or deregisters must not fail for want of heap
+  // afterwards.
+  private static final ValueLayout.OfLong STATUS = ValueLayout.JAVA_LONG;
 
   // CUFILEOP_BASE_ERR
   private static final int CODES_BASE = 5000;
@@ -46,19 +42,42 @@ final class CuFileFunction {
   /// @param subject the object of the call, for messages
   /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
   void call(String subject, Object... arguments) {
-    Object[] all = new Object[arguments.length + 1];
-    System.arraycopy(arguments, 0, all, 1, arguments.length);
-    try (Arena arena = Arena.ofConfined()) {
-      all[0] = arena;
-      MemorySegment status = (MemorySegment) handle.invokeWithArguments(all);
-      CuFile.Callers.add();
-      int code = status.get(ValueLayout.JAVA_INT, ERR);
-      if (code != 0) {
-        int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
-        throw new TransferException(name, subject, CuFileCode.failure(code, cudaCode));
+    CuFile.Callers.add();
+    try {
+      check((long) handle.invokeWithArguments(arguments), subject);
+    } catch (Throwable thrown) {
+      throw NativeLibrary.unchecked(thrown);
+    }
+  }
+
+  /// Calls a function without arguments. This needs no heap unless the call fails.
+  void call(String subject) {
+    CuFile.Callers.add();
+    try {
+      check((long) handle.invokeExact(), subject);
+    } catch (Throwable thrown) {
+      throw NativeLibrary.unchecked(thrown);
+    }
+  }
+
+  /// Calls a function of registered memory. This needs no heap unless the call fails.
+  void call(MemorySegment memory) {
+    CuFile.Callers.add();
+    try {
+      long status = (long) handle.invokeExact(memory);
+      if (status != 0) {
+        check(status, CuFile.describe(memory));
       }
     } catch (Throwable thrown) {
       throw NativeLibrary.unchecked(thrown);
+    }
+  }
+
+  private void check(long status, String subject) {
+    int code = (int) status;
+    if (code != 0) {
+      int cudaCode = (int) (status >>> Integer.SIZE);
+      throw new TransferException(name, subject, CuFileCode.failure(code, cudaCode));
     }
   }
 

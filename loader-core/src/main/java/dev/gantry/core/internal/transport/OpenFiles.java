@@ -7,11 +7,10 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
-import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
@@ -61,10 +60,16 @@ final class OpenFiles implements AutoCloseable {
       return now != null && now.source().isWhole();
     }
 
-    /// The file if it is open, or an empty list. Does not wait for a thread that is opening it.
-    List<OpenFile> ifOpen() {
+    /// The file if it is open, or null. Does not wait for a thread that is opening it.
+    @Nullable OpenFile ifOpen() {
+      return opened;
+    }
+
+    void close() {
       OpenFile now = opened;
-      return now == null ? List.of() : List.of(now);
+      if (now != null) {
+        now.close();
+      }
     }
   }
 
@@ -110,11 +115,9 @@ final class OpenFiles implements AutoCloseable {
     try {
       return entry.open(opener);
     } catch (TransferException e) {
-      List<Entry> unused = e.isErrno(NO_DESCRIPTOR) ? removeUnused(0) : List.of();
-      if (unused.isEmpty()) {
+      if (!e.isErrno(NO_DESCRIPTOR) || !closeUnused(0)) {
         throw e;
       }
-      close(unused);
       return entry.open(opener);
     }
   }
@@ -135,7 +138,7 @@ final class OpenFiles implements AutoCloseable {
   private Entry enterWhole(Entry filling) {
     Entry whole = new Entry(filling.file);
     try {
-      OpenFile _ = whole.open(_ -> reopener.apply(filling.ifOpen().getFirst()));
+      OpenFile _ = whole.open(_ -> reopener.apply(Objects.requireNonNull(filling.ifOpen())));
     } catch (GantryException _) {
       // If the copy cannot be opened, the remote file is still used.
       return filling;
@@ -149,45 +152,55 @@ final class OpenFiles implements AutoCloseable {
     if (first) {
       return whole;
     }
-    close(List.of(whole));
+    whole.close();
     return enterOpen(filling.file);
   }
 
   private void leave(Entry entry) {
-    close(leftOver(entry));
+    try {
+      if (isLeftOver(entry)) {
+        entry.close();
+      }
+    } finally {
+      boolean _ = closeUnused(mostFiles);
+    }
   }
 
-  /// Notes that a user left `entry`, and returns the entries to close. The caller closes them
-  /// outside the lock.
-  private synchronized List<Entry> leftOver(Entry entry) {
+  /// Notes that a user left `entry`, and returns whether that was the last user of an entry that is
+  /// not in the map any more.
+  private synchronized boolean isLeftOver(Entry entry) {
     entry.users--;
-    if (entry.users == 0 && entry.ifOpen().isEmpty()) {
+    if (entry.users == 0 && entry.ifOpen() == null) {
       // The entry's file could not be opened.
       entries.remove(entry.file);
     }
-    List<Entry> unused = removeUnused(mostFiles);
-    if (entry.users == 0 && entries.get(entry.file) != entry && !unused.contains(entry)) {
-      unused.add(entry);
-    }
-    return unused;
+    return entry.users == 0 && entries.get(entry.file) != entry;
   }
 
-  /// Removes the least recently used files that nothing reads, until `most` are left.
-  private synchronized List<Entry> removeUnused(int most) {
-    List<Entry> unused = new ArrayList<>();
-    Iterator<Entry> eldest = entries.values().iterator();
-    while (entries.size() > most && eldest.hasNext()) {
-      Entry next = eldest.next();
-      if (next.users == 0) {
-        eldest.remove();
-        unused.add(next);
+  /// Closes the least recently used files that nothing reads, until `most` are left. Each file is
+  /// closed outside the lock, before the next one is removed, so that none is lost if closing fails.
+  ///
+  /// @return whether any file was closed
+  private boolean closeUnused(int most) {
+    Entry unused = removeUnused(most);
+    boolean any = unused != null;
+    while (unused != null) {
+      unused.close();
+      unused = removeUnused(most);
+    }
+    return any;
+  }
+
+  private synchronized @Nullable Entry removeUnused(int most) {
+    if (entries.size() > most) {
+      for (Entry eldest : entries.values()) {
+        if (eldest.users == 0) {
+          entries.remove(eldest.file);
+          return eldest;
+        }
       }
     }
-    return unused;
-  }
-
-  private static void close(List<Entry> closing) {
-    Cleanup.forEach(closing, entry -> Cleanup.forEach(entry.ifOpen(), OpenFile::close));
+    return null;
   }
 
   /// Ends the running reads of remote files.
@@ -197,25 +210,23 @@ final class OpenFiles implements AutoCloseable {
       all = List.copyOf(entries.values());
     }
     all.stream()
-        .flatMap(entry -> entry.ifOpen().stream())
+        .map(Entry::ifOpen)
+        .filter(Objects::nonNull)
         .forEach(file -> file.source().endReads());
   }
 
   /// The reports of the open files.
   synchronized List<TransferReport.FileReport> reports() {
     return entries.values().stream()
-        .flatMap(entry -> entry.ifOpen().stream())
+        .map(Entry::ifOpen)
+        .filter(Objects::nonNull)
         .map(file -> file.transport().report())
         .toList();
   }
 
   @Override
-  public void close() {
-    List<Entry> all;
-    synchronized (this) {
-      all = List.copyOf(entries.values());
-      entries.clear();
-    }
-    close(all);
+  public synchronized void close() {
+    Cleanup.forEach(entries.values(), Entry::close);
+    entries.clear();
   }
 }
