@@ -2,6 +2,7 @@
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import ai.djl.ndarray.NDArray;
 import dev.gantry.core.DType;
@@ -100,7 +101,9 @@ class NullArgumentsTest {
 
   /// Returns the static factories and constructors of the recorded public API.
   static Stream<Arguments> makers() throws IOException {
-    List<String> api = Files.readAllLines(Path.of("..", "docs", "public-api.txt"));
+    Path recorded = Path.of("..", "docs", "public-api.txt");
+    assumeTrue(Files.exists(recorded), "the GPU bundle has no docs");
+    List<String> api = Files.readAllLines(recorded);
     return api.subList(0, api.indexOf("# Models: 13 types")).stream()
         .filter(line -> line.matches("dev\\.gantry\\.(core|formats|djl)\\..*"))
         .map(line -> line.substring(0, line.indexOf(' ')))

@@ -85,7 +85,7 @@ public final class CastDigests {
     return new TensorDigests("tensors", digests, Optional.empty(), bytes, report.get());
   }
 
-  /// Returns the text by which [Weights] opens the location: a URL with its query, which
+  /// Returns the text by which `Weights` opens the location: a URL with its query, which
   /// [Location#toString] leaves out.
   private static String text(Location location) {
     return switch (location) {

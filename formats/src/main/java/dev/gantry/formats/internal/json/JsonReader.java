@@ -13,9 +13,15 @@ import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.formats.spi.FileBytes;
+import java.io.ByteArrayInputStream;
+import java.io.DataInput;
+import java.io.DataInputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -69,6 +75,8 @@ public final class JsonReader {
                   .build())
           .build();
 
+  private static final AtomicBoolean PREPARED = new AtomicBoolean();
+
   /// The kind of a JSON value.
   public enum Kind {
     OBJECT,
@@ -101,6 +109,27 @@ public final class JsonReader {
       parser = JSON.createParser(text);
     } catch (IOException e) {
       throw FileErrors.of("read", source.file().toString(), e);
+    }
+  }
+
+  /// Begins to load Jackson's classes in the background; does nothing after the first call in a
+  /// process. Loading them takes as long as linking the C library's functions, which the caller
+  /// does meanwhile.
+  public static void prepare() {
+    if (PREPARED.compareAndSet(false, true)) {
+      Preparations.begin(JsonReader::readText);
+    }
+  }
+
+  static void readText() {
+    byte[] text = "{\"a\":{\"b\":[0]}}".getBytes(StandardCharsets.UTF_8);
+    try (JsonParser parser =
+        JSON.createParser((DataInput) new DataInputStream(new ByteArrayInputStream(text)))) {
+      while (parser.nextToken() != null) {
+        var _ = parser.getText();
+      }
+    } catch (IOException e) {
+      throw new AssertionError("the text is JSON", e);
     }
   }
 

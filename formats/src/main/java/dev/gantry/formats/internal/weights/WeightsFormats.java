@@ -8,6 +8,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.Services;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.OtherFormats;
+import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
@@ -48,6 +49,8 @@ public final class WeightsFormats {
   ///     `no-weights` if no format recognises the folder
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(GantrySession session, Location location) {
+    // Most formats have a header or an index of JSON.
+    JsonReader.prepare();
     return look(
         session,
         location,

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.json;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
@@ -98,6 +99,11 @@ class JsonReaderTest {
       })
   void aFaultIsNamedWhereItShows(String json, String expected) throws IOException {
     assertThat(fault(json)).isEqualTo(expected);
+  }
+
+  @Test
+  void theTextThatIsReadInAdvanceIsJson() {
+    assertThatCode(JsonReader::readText).doesNotThrowAnyException();
   }
 
   @Test

@@ -2,19 +2,15 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.core.internal.threads.ReaderGrowth;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -23,24 +19,12 @@ import java.util.stream.Stream;
 /// Opens devices in the background, before the first load needs them: the CUDA context takes a quarter
 /// of a second, as long as the rest of a process's start. Thread-safe.
 public final class DevicePreparation {
-  private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
-
   /// The folder that exists on Linux if NVIDIA's kernel driver is loaded.
   private static final Path DRIVER = Path.of("/proc/driver/nvidia");
 
   private static final AtomicBoolean DRIVER_BEGUN = new AtomicBoolean();
 
   private DevicePreparation() {}
-
-  /// Makes the JVM's exit wait for the preparations, because libcuda must not be torn down while
-  /// it starts.
-  private static final class ExitHook {
-    static {
-      Runtime.getRuntime().addShutdownHook(new Thread(DevicePreparation::await));
-    }
-
-    static void add() {}
-  }
 
   /// Begins to make the context and buffers that a load with default options needs on a device,
   /// and returns without waiting. Failures are ignored, because the load meets the same failure
@@ -67,7 +51,7 @@ public final class DevicePreparation {
   /// first call in a process. Initialising takes a tenth of a second, and no device memory.
   public static void beginDriver() {
     if (Files.exists(DRIVER) && DRIVER_BEGUN.compareAndSet(false, true)) {
-      start(CudaDriver::load);
+      Preparations.begin(CudaDriver::load);
     }
   }
 
@@ -86,7 +70,7 @@ public final class DevicePreparation {
     long bytes = ReaderRule.ownBufferBytes(options);
     CudaContext context = CudaContext.of(device);
     if (!CudaContext.isOpen(device)) {
-      start(context::open);
+      Preparations.begin(context::open);
     }
     long missing = 2L * readers - context.idlePinnedBytes() / bytes;
     PinnedSlab.prepare(context, (int) Math.max(0, missing), bytes);
@@ -96,36 +80,10 @@ public final class DevicePreparation {
   }
 
   private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {
-    start(() -> {
+    Preparations.begin(() -> {
       if (choice.get() instanceof Device.Cuda cuda) {
         preparation.accept(cuda);
       }
     });
-  }
-
-  private static void start(Runnable work) {
-    ExitHook.add();
-    Thread thread =
-        Thread.ofPlatform()
-            .daemon()
-            .inheritInheritableThreadLocals(false)
-            .name("gantry-prepare")
-            .unstarted(() -> {
-              try {
-                work.run();
-              } catch (DeviceUnavailableException | TransferException | OutOfMemoryError _) {
-                // The load meets the same failure and reports it, unless the heap has enough
-                // memory by then.
-              } finally {
-                RUNNING.remove(Thread.currentThread());
-              }
-            });
-    RUNNING.add(thread);
-    thread.start();
-  }
-
-  /// Waits for the preparations that have begun.
-  static void await() {
-    RUNNING.forEach(Cleanup::join);
   }
 }

@@ -26,6 +26,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.core.internal.threads.ReaderGrowth;
 import dev.gantry.core.internal.threads.UseGate;
 import dev.gantry.core.internal.threads.WorkerThreads;
@@ -94,7 +95,7 @@ public final class TransferEngine implements AutoCloseable {
   }
 
   private void free() {
-    DevicePreparation.await();
+    Preparations.await();
     Cleanup.runAll(closing);
   }
 
@@ -351,7 +352,7 @@ public final class TransferEngine implements AutoCloseable {
   /// Frees idle streams, events, device memory, pinned memory and host memory, and the
   /// registrations of kept files.
   public void freeIdle() {
-    DevicePreparation.await();
+    Preparations.await();
     Cleanup.runAll(List.of(mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
   }
 

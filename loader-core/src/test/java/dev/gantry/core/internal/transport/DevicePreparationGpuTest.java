@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
@@ -41,7 +42,7 @@ class DevicePreparationGpuTest {
     try (GantrySession session = GantrySession.open()) {
       session.freeIdle();
       session.prepare(GPU);
-      DevicePreparation.await();
+      Preparations.await();
       long prepared = pinned();
       assertThat(prepared).isPositive();
       List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, 1 << 20), 1));
@@ -67,7 +68,7 @@ class DevicePreparationGpuTest {
     Device absent = new Device.Cuda(4711);
     try (GantrySession session = GantrySession.open()) {
       session.prepare(absent);
-      DevicePreparation.await();
+      Preparations.await();
       List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, 100), 1));
       assertThatExceptionOfType(DeviceUnavailableException.class)
           .isThrownBy(() -> session.load(all, absent, TransferOptions.defaults()))
@@ -80,7 +81,7 @@ class DevicePreparationGpuTest {
     try (GantrySession session = GantrySession.open()) {
       session.freeIdle();
       session.prepare(Device.HOST);
-      DevicePreparation.await();
+      Preparations.await();
       assertThat(pinned()).isZero();
     }
   }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.threads.Preparations;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
@@ -18,7 +19,7 @@ class DevicePreparationTest {
       DevicePreparation.begin(() -> {
         throw new OutOfMemoryError("made up");
       });
-      DevicePreparation.await();
+      Preparations.await();
     } finally {
       Thread.setDefaultUncaughtExceptionHandler(before);
     }

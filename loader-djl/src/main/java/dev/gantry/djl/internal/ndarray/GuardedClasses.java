@@ -82,10 +82,17 @@ final class GuardedClasses {
 
   private GuardedClasses() {}
 
+  /// Makes the class of arrays if this is the first call, and returns its constructor.
+  ///
+  /// @param isSafe whether DJL's own methods can work with the arrays
+  static MethodHandle makeClass(boolean isSafe) {
+    return isSafe ? OfSafeType.CONSTRUCTOR : OfOtherType.CONSTRUCTOR;
+  }
+
   /// @param isSafe whether DJL's own methods can work with the array
   /// @throws IllegalStateException if the manager is closed or capped
   static GantryNDArray array(PtNDManager manager, long handle, DataType dataType, boolean isSafe) {
-    MethodHandle constructor = isSafe ? OfSafeType.CONSTRUCTOR : OfOtherType.CONSTRUCTOR;
+    MethodHandle constructor = makeClass(isSafe);
     try {
       return (GantryNDArray) constructor.invokeExact(manager, handle, dataType);
     } catch (RuntimeException | Error refused) {

@@ -15,17 +15,44 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
+import java.lang.foreign.Arena;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Makes DJL arrays over memory that the caller owns, and copies between arrays. Thread-safe.
 public final class TorchArrays {
+  private static final AtomicBoolean PREPARED = new AtomicBoolean();
+
   private TorchArrays() {}
+
+  /// Begins to link libtorch's functions and to make the classes of arrays in the background, while
+  /// the caller reads bytes; does nothing after the first call in a process.
+  ///
+  /// @param dtype the dtype of the arrays that the caller will make
+  public static void prepare(DType dtype) {
+    if (PREPARED.compareAndSet(false, true)) {
+      Preparations.begin(() -> wrapOnce(dtype));
+    }
+  }
+
+  /// Makes and deletes a tensor, but no array of DJL's: a training that runs at the same time goes
+  /// over all arrays of the process.
+  static void wrapOnce(DType wanted) {
+    DType dtype = PyTorch.dataType(wanted).isPresent() ? wanted : DType.U8;
+    TorchLibrary library = PyTorch.library();
+    try (Arena memory = Arena.ofConfined()) {
+      long address = memory.allocate(Long.BYTES, Long.BYTES).address();
+      library.delete(library.wrap(address, Device.HOST, dtype, TensorShape.of(1), () -> {}));
+    }
+    GuardedClasses.makeClass(PyTorch.isSafe(PyTorch.dataType(dtype).orElseThrow()));
+  }
 
   /// Makes an array over a region, dense in C order. The array takes a share of the region's slab.
   /// Memory that other processes read cannot be changed through the array or a view of it.

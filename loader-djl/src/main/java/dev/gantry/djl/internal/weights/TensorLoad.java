@@ -331,6 +331,7 @@ public final class TensorLoad {
     List<List<StoredTensor>> tensors = part.tensors();
     PipelinedLoad.Arrays arrays =
         new PipelinedLoad.Arrays(tensors.stream().map(each -> new NDList(each.size())).toList());
+    tensors.getFirst().stream().findFirst().ifPresent(first -> TorchArrays.prepare(first.dtype()));
     List<LoadedTensors> loaded = read(tensors, transfer);
     try {
       Cleanup.orUndo(

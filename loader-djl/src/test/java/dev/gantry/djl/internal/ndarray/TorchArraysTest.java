@@ -42,6 +42,12 @@ class TorchArraysTest {
     assertThat(Releases.pending()).isZero();
   }
 
+  @ParameterizedTest
+  @EnumSource
+  void whatIsMadeInAdvanceLeavesNothing(DType dtype) {
+    TorchArrays.wrapOnce(dtype);
+  }
+
   @Test
   void closingTheArrayReleasesOnce() {
     try (NDManager manager = NDManager.newBaseManager()) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.threads;
+
+import dev.gantry.core.GantryException;
+import dev.gantry.core.internal.memory.Cleanup;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// Runs in the background what a load would otherwise do for the first time by itself: starting
+/// libcuda, loading classes, linking native functions. Thread-safe.
+public final class Preparations {
+  private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
+
+  private Preparations() {}
+
+  /// Makes the JVM's exit wait for the preparations, because native libraries must not be torn
+  /// down while they start.
+  private static final class ExitHook {
+    static final boolean ADDED = add();
+
+    private static boolean add() {
+      try {
+        Runtime.getRuntime().addShutdownHook(new Thread(Preparations::await));
+        return true;
+      } catch (IllegalStateException _) {
+        return false;
+      }
+    }
+  }
+
+  /// Begins a preparation, and returns without waiting. Failures are ignored, because the load
+  /// meets the same failure and reports it. Does nothing if the JVM is ending.
+  public static void begin(Runnable work) {
+    if (!ExitHook.ADDED) {
+      return;
+    }
+    Thread thread =
+        Thread.ofPlatform()
+            .daemon()
+            .inheritInheritableThreadLocals(false)
+            .name("gantry-prepare")
+            .unstarted(() -> {
+              try {
+                work.run();
+              } catch (GantryException | LinkageError | OutOfMemoryError _) {
+                // The load meets the same failure and reports it, unless the heap has enough
+                // memory by then.
+              } finally {
+                RUNNING.remove(Thread.currentThread());
+              }
+            });
+    RUNNING.add(thread);
+    thread.start();
+  }
+
+  /// Waits for the preparations that have begun.
+  public static void await() {
+    RUNNING.forEach(Cleanup::join);
+  }
+}
