@@ -68,7 +68,7 @@ public record ArrayMemory(
         && dtype != DType.C64
         && torch.dtype(handle).filter(dtype::equals).isPresent()
         && torch.shape(handle).equals(shape)
-        && isDense(torch, handle);
+        && isDense(torch, handle, shape);
   }
 
   /// Takes one of several arrays, and has an error say which it was.
@@ -93,14 +93,17 @@ public record ArrayMemory(
       throw new MisuseException(described(array) + " must be dense and of numbers");
     }
     TorchLibrary torch = PyTorch.library();
+    long tensor = torchArray.getHandle();
     DType dtype =
         torch
-            .dtype(torchArray.getHandle())
+            .dtype(tensor)
             .orElseThrow(() ->
                 new MisuseException(described(array) + " is of a type that Gantry does not know"));
+    TensorShape shape = torch.shape(tensor);
+    Device device = torch.device(tensor);
     // libtorch may conjugate complex numbers when they are read, and not in memory, so they are
     // always copied.
-    boolean isPlain = dtype != DType.C64 && isDense(torch, torchArray.getHandle());
+    boolean isPlain = dtype != DType.C64 && isDense(torch, tensor, shape);
     if (own && !isPlain) {
       throw new MisuseException(
           described(array)
@@ -109,10 +112,7 @@ public record ArrayMemory(
                   : " is a view that does not lie densely in C order")
               + ": load into a new array and copy");
     }
-    long handle =
-        isPlain
-            ? torch.share(torchArray.getHandle())
-            : torch.move(torchArray.getHandle(), torch.device(torchArray.getHandle()));
+    long handle = isPlain ? torch.share(tensor) : torch.move(tensor, device);
     Optional<ByteBuffer> buffer = isPlain ? buffer(torchArray) : Optional.empty();
     Runnable share =
         () -> {
@@ -124,16 +124,14 @@ public record ArrayMemory(
           }
         };
     return Cleanup.orUndo(
-        () -> {
-          TensorShape shape = torch.shape(handle);
-          return new ArrayMemory(
-              torch.device(handle),
-              torch.address(handle),
-              Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE),
-              dtype,
-              shape,
-              new AtomicReference<>(share));
-        },
+        () ->
+            new ArrayMemory(
+                device,
+                torch.address(handle),
+                Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE),
+                dtype,
+                shape,
+                new AtomicReference<>(share)),
         share);
   }
 
@@ -156,8 +154,7 @@ public record ArrayMemory(
 
   /// Whether a tensor is dense in C order. The stride of an axis with one element does not matter,
   /// and no stride does if there are no elements.
-  private static boolean isDense(TorchLibrary torch, long handle) {
-    TensorShape shape = torch.shape(handle);
+  private static boolean isDense(TorchLibrary torch, long handle, TensorShape shape) {
     long[] strides = torch.strides(handle);
     long[] dense = TorchCodes.denseStrides(shape);
     boolean isDense = true;

@@ -12,13 +12,14 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.util.Optional;
 
 /// `torch_from_blob` of libtorch's stable C interface (`torch/csrc/stable/c/shim.h`), from 2.11 on.
-record FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) implements TensorWrapper {
+record FromBlobWrapper(MemorySegment fromBlob, TorchCodes codes) implements TensorWrapper {
   private static final String FROM_BLOB = "torch_from_blob";
 
   // void deleter(void *data, void *ctx);
@@ -26,19 +27,22 @@ record FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) implements Tenso
       NativeSymbols.upcall(
           MethodHandles.lookup(), "deleter", FunctionDescriptor.ofVoid(ADDRESS, ADDRESS));
 
-  // AOTITorchError torch_from_blob(void *data, int64_t
-  // ndim, const int64_t *sizes, const int64_t *strides,
+  // AOTITorchError torch_from_blob(void *data, int64_t ndim, const int64_t *sizes, const int64_t
+  // *strides,
   //     int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index,
   //     AtenTensorHandle *result, int32_t layout, const uint8_t *opaque_metadata,
   //     int64_t opaque_metadata_size, void (*deleter)(void *data, void *ctx), void *ctx);
+  private static final MethodHandle CALL =
+      Linker.nativeLinker()
+          .downcallHandle(
+              FunctionDescriptor.of(
+                  JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT,
+                  JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS));
+
   static Optional<TensorWrapper> find(NativeSymbols symbols, TorchCodes codes) {
     return symbols
-        .optional(
-            FROM_BLOB,
-            FunctionDescriptor.of(
-                JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT,
-                JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS))
-        .map(handle -> new FromBlobWrapper(handle, codes));
+        .optional(FROM_BLOB)
+        .map(function -> new FromBlobWrapper(function.symbol(), codes));
   }
 
   @Override
@@ -49,7 +53,8 @@ record FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) implements Tenso
       MemorySegment result = arena.allocate(ADDRESS);
       int error =
           (int)
-              fromBlob.invokeExact(
+              CALL.invokeExact(
+                  fromBlob,
                   MemorySegment.ofAddress(address),
                   (long) dimensions.length,
                   arena.allocateFrom(JAVA_LONG, dimensions),

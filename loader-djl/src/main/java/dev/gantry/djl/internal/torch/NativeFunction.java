@@ -7,32 +7,24 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
-import org.jspecify.annotations.Nullable;
 
-/// A function whose arguments and result are pointers and whole numbers, linked when it is first called.
-/// Thread-safe.
+/// A function whose arguments and result are pointers and whole numbers. Thread-safe.
 ///
 /// On x86-64 and on AArch64, such a value takes one register, or eight bytes on the stack,
 /// whatever its width. For that reason one prototype serves all functions of up to seven
-/// arguments; a function ignores arguments beyond those that it declares. Linking the prototype
-/// costs some 5 ms, and linking another function with it costs nearly nothing.
-final class NativeFunction {
-  private static final FunctionDescriptor PROTOTYPE =
-      FunctionDescriptor.of(
-          JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-
-  private final String name;
-  private final MemorySegment symbol;
-  private @Nullable MethodHandle linked;
-
-  NativeFunction(String name, MemorySegment symbol) {
-    this.name = name;
-    this.symbol = symbol;
-  }
-
-  String name() {
-    return name;
-  }
+/// arguments; a function ignores arguments beyond those that it declares. The prototype is linked
+/// once, and takes the function's address as its first argument: the JVM compiles calls of a
+/// constant handle into the code around them.
+///
+/// @param symbol the function's address; NULL if the library lacks it, and then it must not be
+///     called
+record NativeFunction(String name, MemorySegment symbol) {
+  private static final MethodHandle CALL =
+      Linker.nativeLinker()
+          .downcallHandle(
+              FunctionDescriptor.of(
+                  JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG,
+                  JAVA_LONG));
 
   /// Calls the function and returns its result. If the result is an `int`, only the lower 32 bits
   /// are defined.
@@ -45,14 +37,8 @@ final class NativeFunction {
   }
 
   long call(long a, long b, long c, long d, long e, long f, long g) {
-    MethodHandle function = linked;
-    if (function == null) {
-      // Several threads may link the function at the same time, which does no harm.
-      function = Linker.nativeLinker().downcallHandle(symbol, PROTOTYPE);
-      linked = function;
-    }
     try {
-      return (long) function.invokeExact(a, b, c, d, e, f, g);
+      return (long) CALL.invokeExact(symbol, a, b, c, d, e, f, g);
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }

@@ -32,21 +32,25 @@ final class NativeSymbols {
     return new NativeFunction(name, symbol.orElse(MemorySegment.NULL));
   }
 
+  /// Returns the number that the function of this name returns, which takes no arguments; 0 if the
+  /// library lacks it: see [#missing].
+  int constant(String name) {
+    NativeFunction function = required(name);
+    return function.symbol().equals(MemorySegment.NULL) ? 0 : (int) function.call(0);
+  }
+
   /// Returns the function of this name, whose arguments and result are whole numbers and pointers;
   /// empty if the library lacks it.
   Optional<NativeFunction> optional(String name) {
     return lookup.find(name).map(symbol -> new NativeFunction(name, symbol));
   }
 
-  /// Returns the function of this name and type; empty if the library lacks it.
-  Optional<MethodHandle> optional(String name, FunctionDescriptor type) {
-    return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
-  }
-
   /// Returns the function of this name and type. If the library lacks it, returns a stand-in that
   /// must not be called: see [#missing].
   MethodHandle required(String name, FunctionDescriptor type) {
-    return optional(name, type)
+    return lookup
+        .find(name)
+        .map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type))
         .orElseGet(() -> {
           missing.add(name);
           return MethodHandles.empty(type.toMethodType());

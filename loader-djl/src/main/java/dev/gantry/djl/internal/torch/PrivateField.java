@@ -8,7 +8,7 @@ import java.lang.reflect.InaccessibleObjectException;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.stream.Collectors;
+import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /// A private field of a DJL class, for state that DJL's API does not give. Looking for the field
@@ -35,12 +35,13 @@ public record PrivateField<T>(String description, @Nullable Field field) {
   /// @throws MisuseException if this version of DJL lacks some of the fields; the message names
   ///     them
   public static void requireAll(List<PrivateField<?>> fields) {
-    String missing =
-        fields.stream()
-            .filter(candidate -> candidate.field == null)
-            .map(PrivateField::toString)
-            .collect(Collectors.joining(", "));
-    if (!missing.isEmpty()) {
+    StringJoiner missing = new StringJoiner(", ");
+    for (PrivateField<?> candidate : fields) {
+      if (candidate.field == null) {
+        missing.add(candidate.toString());
+      }
+    }
+    if (missing.length() > 0) {
       throw new MisuseException(
           "DJL " + Engine.getDjlVersion() + " lacks the fields known of 0.35.1: " + missing);
     }

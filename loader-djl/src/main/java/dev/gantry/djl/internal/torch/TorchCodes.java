@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import java.util.Arrays;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -15,21 +16,22 @@ import java.util.Optional;
 /// libtorch's numbers for dtypes, devices and layouts, as it reports them itself. Immutable.
 public final class TorchCodes {
   // int32_t aoti_torch_dtype_<name>(void);
-  private final Map<DType, NativeFunction> dtypes = new EnumMap<>(DType.class);
+  private final Map<DType, Integer> codes = new EnumMap<>(DType.class);
+  private final Map<Integer, DType> dtypes = new HashMap<>();
   // int32_t aoti_torch_device_type_<name>(void);
-  private final NativeFunction cpu;
-  private final NativeFunction cuda;
+  private final int cpu;
+  private final int cuda;
   // int32_t aoti_torch_layout_strided(void);
-  private final NativeFunction strided;
+  private final int strided;
 
   TorchCodes(NativeSymbols symbols) {
     for (DType dtype : DType.values()) {
-      name(dtype)
-          .ifPresent(name -> dtypes.put(dtype, symbols.required("aoti_torch_dtype_" + name)));
+      name(dtype).ifPresent(name -> codes.put(dtype, symbols.constant("aoti_torch_dtype_" + name)));
     }
-    cpu = symbols.required("aoti_torch_device_type_cpu");
-    cuda = symbols.required("aoti_torch_device_type_cuda");
-    strided = symbols.required("aoti_torch_layout_strided");
+    codes.forEach((dtype, code) -> dtypes.put(code, dtype));
+    cpu = symbols.constant("aoti_torch_device_type_cpu");
+    cuda = symbols.constant("aoti_torch_device_type_cuda");
+    strided = symbols.constant("aoti_torch_layout_strided");
   }
 
   /// Returns libtorch's name for a dtype, which is DJL's in lower case. It is empty for dtypes
@@ -41,41 +43,24 @@ public final class TorchCodes {
   }
 
   /// @throws MisuseException if no tensor holds the dtype
-  void requireHeld(DType dtype) {
-    var _ = function(dtype);
-  }
-
   int of(DType dtype) {
-    return number(function(dtype));
-  }
-
-  private NativeFunction function(DType dtype) {
-    NativeFunction function = dtypes.get(dtype);
-    if (function == null) {
+    Integer code = codes.get(dtype);
+    if (code == null) {
       throw new MisuseException("a tensor cannot hold " + dtype + "; its bytes fit a tensor of U8");
     }
-    return function;
-  }
-
-  private static int number(NativeFunction function) {
-    return (int) function.call(0);
+    return code;
   }
 
   /// Returns the dtype with this number; empty for a dtype that only libtorch knows, such as
   /// complex128.
   Optional<DType> dtype(int code) {
-    for (Map.Entry<DType, NativeFunction> dtype : dtypes.entrySet()) {
-      if (number(dtype.getValue()) == code) {
-        return Optional.of(dtype.getKey());
-      }
-    }
-    return Optional.empty();
+    return Optional.ofNullable(dtypes.get(code));
   }
 
   int deviceType(Device device) {
     return switch (device) {
-      case Device.Host() -> number(cpu);
-      case Device.Cuda(int _) -> number(cuda);
+      case Device.Host() -> cpu;
+      case Device.Cuda(int _) -> cuda;
     };
   }
 
@@ -90,10 +75,10 @@ public final class TorchCodes {
 
   /// @throws MisuseException for a kind of device that is neither the CPU nor CUDA
   Device device(int type, int index) {
-    if (type == number(cpu)) {
+    if (type == cpu) {
       return Device.HOST;
     }
-    if (type == number(cuda)) {
+    if (type == cuda) {
       return new Device.Cuda(Math.max(0, index));
     }
     throw new MisuseException(
@@ -101,7 +86,7 @@ public final class TorchCodes {
   }
 
   int stridedLayout() {
-    return number(strided);
+    return strided;
   }
 
   /// Returns the strides of a dense tensor in C order, in elements. An axis of size 0 counts as 1,

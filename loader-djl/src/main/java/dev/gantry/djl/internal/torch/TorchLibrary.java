@@ -26,6 +26,14 @@ import org.jspecify.annotations.Nullable;
 /// long as the last of them. All functions called here report failure by their return value, never
 /// by a C++ exception. Thread-safe, as long as different threads use different handles.
 public final class TorchLibrary {
+  /// All memory of the process, for reads at addresses that libtorch returns.
+  private static final MemorySegment MEMORY =
+      MemorySegment.ofAddress(0).reinterpret(Long.MAX_VALUE);
+
+  /// Where a function of [#query] puts its result.
+  private static final ThreadLocal<MemorySegment> RESULT =
+      ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(JAVA_LONG));
+
   // All of these return AOTITorchError: 0 for success.
   // AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
   private final NativeFunction delete;
@@ -180,7 +188,7 @@ public final class TorchLibrary {
       TensorShape shape,
       long[] strides,
       Runnable release) {
-    codes.requireHeld(dtype);
+    int _ = codes.of(dtype);
     long elements = TorchCodes.elements(shape);
     TorchCodes.checkReach(dtype, shape, strides);
     if (elements > 0 && (address == 0 || address % dtype.alignmentBytes() != 0)) {
@@ -325,19 +333,18 @@ public final class TorchLibrary {
   }
 
   private long[] perAxis(NativeFunction function, long handle) {
-    long bytes = query(rank, handle) * Long.BYTES;
+    long[] values = new long[(int) query(rank, handle)];
     // The result points into the tensor, so it is copied before anything else can change it.
-    return MemorySegment.ofAddress(query(function, handle)).reinterpret(bytes).toArray(JAVA_LONG);
+    MemorySegment.copy(MEMORY, JAVA_LONG, query(function, handle), values, 0, values.length);
+    return values;
   }
 
   /// Calls `function(handle, &result)` and returns the 8 bytes of result; if that is an `int`, only the lower half
   /// counts.
   private static long query(NativeFunction function, long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment result = arena.allocate(Long.BYTES, Long.BYTES);
-      check(function, function.call(handle, result.address()), "a tensor");
-      return result.get(JAVA_LONG, 0);
-    }
+    MemorySegment result = RESULT.get();
+    check(function, function.call(handle, result.address()), "a tensor");
+    return result.get(JAVA_LONG, 0);
   }
 
   private static void check(NativeFunction function, long error, String subject) {
