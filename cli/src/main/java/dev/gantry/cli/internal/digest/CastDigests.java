@@ -86,7 +86,7 @@ public final class CastDigests {
   }
 
   /// Returns the text by which `Weights` opens the location: a URL with its query, which
-  /// [Location#toString] leaves out.
+  /// the location's `toString` leaves out.
   private static String text(Location location) {
     return switch (location) {
       case Location.Local local -> local.path().toAbsolutePath().toString();
