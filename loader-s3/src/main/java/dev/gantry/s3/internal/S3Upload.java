@@ -30,6 +30,7 @@ import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
@@ -46,7 +47,8 @@ import software.amazon.awssdk.services.s3.model.Part;
 /// 4. The upload is completed. Before this step, the object is unchanged.
 ///
 /// A failure aborts the upload. A process that is killed or interrupted leaves it, and step 2 of
-/// the next upload finds it. If the credentials may not list uploads, all parts are sent.
+/// the next upload finds it. If the credentials may not list uploads or their parts, all parts are
+/// sent.
 final class S3Upload {
   /// S3's lower bound of a part. One connection has a maximum rate, so many small parts in
   /// parallel arrive sooner than a few large ones.
@@ -132,11 +134,16 @@ final class S3Upload {
 
   /// Returns the unfinished uploads of this object, the latest first.
   private List<MultipartUpload> begun() {
+    return unlessRefused(() -> clients.begun(target, name)).stream()
+        .filter(upload -> upload.key().equals(name.key()))
+        .sorted(Comparator.comparing(MultipartUpload::initiated).reversed())
+        .toList();
+  }
+
+  /// Asks for a list, which is empty if the server refuses it.
+  private static <T> List<T> unlessRefused(Supplier<List<T>> list) {
     try {
-      return clients.begun(target, name).stream()
-          .filter(upload -> upload.key().equals(name.key()))
-          .sorted(Comparator.comparing(MultipartUpload::initiated).reversed())
-          .toList();
+      return list.get();
     } catch (TransferException e) {
       if (isCancelled(e)) {
         throw e;
@@ -150,7 +157,8 @@ final class S3Upload {
   /// @param there receives the ETag of each part that is present, by its number
   private Optional<String> resumable(Stream<MultipartUpload> begun, Map<Integer, String> there) {
     for (MultipartUpload upload : begun.toList()) {
-      for (Part part : clients.parts(target, name, upload.uploadId())) {
+      // The upload may have ended since it was listed.
+      for (Part part : unlessRefused(() -> clients.parts(target, name, upload.uploadId()))) {
         if (part.partNumber() <= parts() && isSame(part)) {
           there.put(part.partNumber(), part.eTag());
         }
@@ -216,9 +224,9 @@ final class S3Upload {
         }
       }
     } finally {
+      // Ends the parts under way. The CRT client may still ask for their bytes, which fails once
+      // the file is closed.
       cancellation.cancel();
-      // After all parts have ended, nothing reads the file any more.
-      sending.forEach(part -> part.end().exceptionally(_ -> new Answer("", "")).join());
     }
   }
 

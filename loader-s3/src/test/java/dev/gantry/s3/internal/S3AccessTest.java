@@ -8,6 +8,7 @@ import com.sun.net.httpserver.Headers;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -18,15 +19,19 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /// Tests the headers of requests to buckets that are open to all, and to buckets whose requesters
 /// pay.
@@ -174,5 +179,30 @@ class S3AccessTest {
     assertThatThrownBy(this::read)
         .isInstanceOf(MisuseException.class)
         .hasMessage("gantry.s3.anonymous must be true or false (was perhaps)");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "https://bucket.s3.amazonaws.com/key, false",
+    "https://bucket.s3.cn-north-1.amazonaws.com.cn/key, false",
+    "https://storage.example/bucket/key, true"
+  })
+  void onlyTheHostsOfAwsHaveTheBucketInTheirNames(URI object, boolean inPath) {
+    assertThat(S3Settings.pathStyle(object)).isEqualTo(inPath);
+  }
+
+  @Test
+  void anInterruptionCancelsTheRequestAndStaysNoted() {
+    set("gantry.s3.anonymous", "true");
+    CompletableFuture<Object> answer = new CompletableFuture<>();
+    try (S3Clients clients = S3Clients.open(S3Settings.DEFAULT)) {
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(() -> clients.await("HEAD", FILE, () -> answer))
+          .isInstanceOfSatisfying(
+              TransferException.class,
+              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+      assertThat(Thread.interrupted()).isTrue();
+    }
+    assertThat(answer).isCancelled();
   }
 }

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
+
+/// Tests uploads in parts to a server whose lists and last answers the test chooses.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class UnfinishedUploadTest {
+  private static final int PART = 5 << 20;
+
+  /// The size of a file of two parts, the second of which is one byte.
+  private static final int BYTES = PART + 1;
+
+  /// The MD5 of a byte that is zero.
+  private static final String MD5_OF_ZERO = "93b885adfe0da089cdf634904fd59f71";
+
+  private static final Location OBJECT = Location.of("s3://bucket/model");
+
+  @TempDir private Path folder;
+  private final Map<String, String> before = new LinkedHashMap<>();
+  private final List<String> asked = new CopyOnWriteArrayList<>();
+  private final AtomicInteger failing = new AtomicInteger();
+  private HttpServer server;
+  private S3Store store;
+
+  /// The unfinished uploads that the server lists, as XML.
+  private volatile String uploads = "";
+
+  private volatile int statusOfParts = 200;
+  private volatile int statusOfEnd = 200;
+  private volatile long sizeThere = BYTES;
+  private volatile String begun = "<UploadId>fresh</UploadId>";
+
+  @BeforeEach
+  void start() throws IOException {
+    server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    server.createContext("/", this::answer);
+    server.start();
+    set("aws.endpointUrlS3", "http://127.0.0.1:" + server.getAddress().getPort());
+    set("aws.region", "us-east-1");
+    set("gantry.s3.anonymous", "true");
+    store =
+        new S3Store(
+            new S3Settings(new RetryLimits(3, Duration.ofMillis(10), Duration.ofSeconds(20))));
+  }
+
+  @AfterEach
+  void stop() {
+    store.close();
+    server.stop(0);
+    before.forEach((name, value) -> {
+      if (value == null) {
+        System.clearProperty(name);
+      } else {
+        System.setProperty(name, value);
+      }
+    });
+  }
+
+  private void set(String name, String value) {
+    before.putIfAbsent(name, System.setProperty(name, value));
+  }
+
+  private void answer(HttpExchange exchange) throws IOException {
+    try (exchange;
+        InputStream body = exchange.getRequestBody()) {
+      String query = String.valueOf(exchange.getRequestURI().getQuery());
+      String request = exchange.getRequestMethod() + " " + query;
+      byte[] _ = body.readAllBytes();
+      asked.add(request);
+      if (failing.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
+        send(exchange, 500, "");
+      } else if (request.startsWith("HEAD")) {
+        exchange.getResponseHeaders().set("Content-Length", String.valueOf(sizeThere));
+        exchange.getResponseHeaders().set("ETag", "\"there\"");
+        exchange.sendResponseHeaders(200, -1);
+      } else if (request.startsWith("GET") && query.contains("uploadId=")) {
+        send(
+            exchange,
+            statusOfParts,
+            ("<ListPartsResult><Part><PartNumber>2</PartNumber><ETag>%s</ETag><Size>1</Size></Part>"
+                    + "</ListPartsResult>")
+                .formatted(MD5_OF_ZERO));
+      } else if (request.startsWith("GET")) {
+        send(
+            exchange,
+            200,
+            "<ListMultipartUploadsResult>" + uploads + "</ListMultipartUploadsResult>");
+      } else if (request.startsWith("POST uploads")) {
+        send(exchange, 200, begun);
+      } else if (request.startsWith("POST")) {
+        send(exchange, statusOfEnd, "");
+      } else {
+        exchange.getResponseHeaders().set("ETag", "\"sent\"");
+        send(exchange, 200, "");
+      }
+    }
+  }
+
+  private static void send(HttpExchange exchange, int status, String text) throws IOException {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    exchange.sendResponseHeaders(status, bytes.length == 0 ? -1 : bytes.length);
+    exchange.getResponseBody().write(bytes);
+  }
+
+  private void upload() throws IOException {
+    store.upload(Files.write(folder.resolve("model"), new byte[BYTES]), OBJECT);
+  }
+
+  private static String unfinished(String key, String id, String begun) {
+    return ("<Upload><Key>%s</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>")
+        .formatted(key, id, begun);
+  }
+
+  @Test
+  void theLatestUploadGoesOn() throws IOException {
+    uploads =
+        unfinished("model", "early", "2026-01-01T00:00:00.000Z")
+            + unfinished("model", "late", "2026-02-01T00:00:00.000Z")
+            + unfinished("model", "middle", "2026-01-15T00:00:00.000Z");
+    upload();
+    assertThat(asked)
+        .contains("PUT partNumber=1&uploadId=late", "POST uploadId=late", "DELETE uploadId=fresh")
+        .noneMatch(request -> request.contains("early") || request.contains("middle"));
+  }
+
+  @Test
+  void anUploadOfAnObjectWhoseNameOnlyBeginsSoIsLeftAlone() throws IOException {
+    uploads = unfinished("model.index", "other", "2026-02-01T00:00:00.000Z");
+    upload();
+    assertThat(asked)
+        .contains("POST uploadId=fresh")
+        .noneMatch(request -> request.contains("other"));
+  }
+
+  /// The upload may have ended since it was listed, or its parts may not be listed.
+  @ParameterizedTest
+  @ValueSource(ints = {403, 404})
+  void whereThePartsAreNotListedAllOfThemAreSent(int status) throws IOException {
+    uploads = unfinished("model", "gone", "2026-02-01T00:00:00.000Z");
+    statusOfParts = status;
+    upload();
+    assertThat(asked)
+        .contains(
+            "PUT partNumber=1&uploadId=fresh",
+            "PUT partNumber=2&uploadId=fresh",
+            "POST uploadId=fresh");
+  }
+
+  /// As after an attempt to complete it whose answer was lost.
+  @Test
+  void anUploadThatIsGoneIsCompleteIfTheObjectHasItsSize() throws IOException {
+    statusOfEnd = 404;
+    upload();
+    sizeThere = BYTES - 1;
+    assertThatThrownBy(this::upload)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("404");
+  }
+
+  /// What comes behind the bound is not read.
+  @Test
+  void anAnswerThatIsTooLongNamesNoUpload() {
+    begun = " ".repeat(1 << 20) + "<UploadId>fresh</UploadId>";
+    assertThatThrownBy(this::upload)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("the server named no upload");
+  }
+
+  @Test
+  void aRequestForASizeIsMadeAsOftenAsTheLimitsSay() {
+    failing.set(Integer.MAX_VALUE);
+    assertThatThrownBy(() -> store.open(OBJECT, CachePolicy.BUFFERED))
+        .isInstanceOf(TransferException.class);
+    assertThat(asked).containsExactly("HEAD null", "HEAD null", "HEAD null");
+  }
+
+  /// The CRT may rewind the stream before it sends it again.
+  @Test
+  void aBodyInMemoryBeginsAnewAfterARewind() {
+    HttpRequestBodyStream body = S3Call.Body.of(new byte[] {1, 2, 3}).open();
+    assertThat(body.sendRequestBody(ByteBuffer.allocate(2))).isFalse();
+    assertThat(body.resetPosition()).isTrue();
+    ByteBuffer again = ByteBuffer.allocate(4);
+    assertThat(body.sendRequestBody(again)).isTrue();
+    assertThat(again.flip()).isEqualTo(ByteBuffer.wrap(new byte[] {1, 2, 3}));
+  }
+}
