@@ -136,11 +136,11 @@ final class Connection implements Closeable {
     out = Channels.newChannel(tls.getOutputStream());
   }
 
-  /// Sends a request without a body, and reads the head of its answer.
+  /// Sends a request without a body, and reads the head of its answer. After a failure, the
+  /// connection must be closed.
   ///
   /// @throws IOException if the connection fails, or the answer is not one of HTTP/1.1
   void ask(HttpRequest request) throws IOException {
-    staysOpen = false;
     if (!socket.isConnected()) {
       connect();
     }

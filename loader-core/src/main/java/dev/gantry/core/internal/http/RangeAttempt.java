@@ -48,15 +48,13 @@ final class RangeAttempt implements RemoteRequest.Attempt {
   }
 
   /// Sets the connection of the next answer, so that [#stop] can close it.
-  void uses(Connection next) throws IOException {
-    synchronized (this) {
-      connection = next;
-      if (!stopped) {
-        return;
-      }
+  ///
+  /// @throws IOException if the attempt was stopped
+  synchronized void uses(Connection next) throws IOException {
+    if (stopped) {
+      throw stopped();
     }
-    next.close();
-    throw stopped();
+    connection = next;
   }
 
   /// Records that the attempt no longer uses its connection.

@@ -31,9 +31,7 @@ record HubDisk(FileCalls calls, boolean links) {
       if (folder != null) {
         Path _ = Files.createDirectories(folder);
       }
-      Path written = temporary(file);
-      write(written, text.getBytes(StandardCharsets.UTF_8));
-      Errno.check(calls.rename(written, file), "rename", file);
+      put(file, text.getBytes(StandardCharsets.UTF_8), false);
     } catch (IOException | GantryException _) {
       // The folder cannot be written.
     }
@@ -61,19 +59,30 @@ record HubDisk(FileCalls calls, boolean links) {
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails, or is full
   void install(Path file, byte[] bytes) {
+    put(file, bytes, true);
+  }
+
+  /// Writes a file under a temporary name, which a failure removes.
+  private void put(Path file, byte[] bytes, boolean durable) {
     Path written = temporary(file);
     try {
       write(written, bytes);
-      int descriptor = Errno.require(calls.open(written, FileCalls.O_RDONLY, 0), "open", written);
-      try {
-        Errno.check(FileCalls.retried(() -> calls.fsync(descriptor)), "fsync", written);
-      } finally {
-        int _ = calls.close(descriptor);
+      if (durable) {
+        sync(written);
       }
       Errno.check(calls.rename(written, file), "rename", file);
     } catch (RuntimeException | Error e) {
       int _ = calls.unlink(written);
       throw e;
+    }
+  }
+
+  private void sync(Path file) {
+    int descriptor = Errno.require(calls.open(file, FileCalls.O_RDONLY, 0), "open", file);
+    try {
+      Errno.check(FileCalls.retried(() -> calls.fsync(descriptor)), "fsync", file);
+    } finally {
+      int _ = calls.close(descriptor);
     }
   }
 
@@ -85,8 +94,11 @@ record HubDisk(FileCalls calls, boolean links) {
     try {
       Path second = temporary(file);
       write(second, new byte[0]);
-      Files.setPosixFilePermissions(whole, Files.getPosixFilePermissions(second));
-      Files.delete(second);
+      try {
+        Files.setPosixFilePermissions(whole, Files.getPosixFilePermissions(second));
+      } finally {
+        Files.delete(second);
+      }
       if (!linked(whole, file)) {
         Errno.check(calls.rename(whole, file), "rename", file);
       }

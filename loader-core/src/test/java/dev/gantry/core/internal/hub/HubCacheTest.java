@@ -170,6 +170,16 @@ class HubCacheTest {
   }
 
   /// The commit determines the bytes, so the content server need not state a version.
+  /// A commit becomes a part of paths.
+  @Test
+  void whatIsRecordedForABranchAndIsNoCommitIsNotUsed() throws IOException {
+    Path refs = Files.createDirectories(repository().resolve("refs"));
+    Path _ = Files.writeString(refs.resolve("main"), "../../elsewhere");
+    HubDisk disk = new HubDisk(FileCalls.ofPlatform(), true);
+    HubCache cache = new HubCache(folder.resolve("hub"), disk);
+    assertThat(cache.commit(HubName.of((Location.Remote) weights()))).isEmpty();
+  }
+
   @Test
   void largeFilesNeedNoVersionOfTheirHost() {
     server.stateNoVersions();
