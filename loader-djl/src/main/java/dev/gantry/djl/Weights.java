@@ -231,7 +231,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("options", options);
     requireOpen();
     LoadSettings settings = settings(options);
-    if (!settings.types().equals(TypePolicy.NONE) || settings.lazy()) {
+    if (!settings.types().isNone() || settings.lazy()) {
       throw new MisuseException(
           "loadMemory takes no optCast, optAsStored or optLazy: they are for NDArrays");
     }
@@ -286,9 +286,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("options", options);
     requireOpen();
     LoadSettings settings = settings(options);
-    if (!settings.types().equals(TypePolicy.NONE)
-        || settings.lazy()
-        || settings.device().isPresent()) {
+    if (!settings.types().isNone() || settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
           method + " takes no optCast, optAsStored, optLazy or optDevice: the memory is there");
     }
@@ -312,7 +310,7 @@ public final class Weights implements AutoCloseable {
   /// The tensors as the model has them where a type is asked for, and else as they are stored.
   private SequencedMap<String, StoredTensor> whole(LoadOptions options, boolean ofBlock) {
     TypePolicy types = options.settings().types();
-    if (ofBlock ? types.asStored() : types.equals(TypePolicy.NONE)) {
+    if (ofBlock ? types.asStored() : types.isNone()) {
       return contents.tensors();
     }
     SequencedMap<String, StoredTensor> all = new LinkedHashMap<>();

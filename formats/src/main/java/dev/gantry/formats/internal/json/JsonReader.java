@@ -13,7 +13,6 @@ import com.fasterxml.jackson.core.util.JsonRecyclerPools;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
-import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.ByteArrayInputStream;
 import java.io.DataInput;
@@ -21,7 +20,6 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.OptionalInt;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -75,8 +73,6 @@ public final class JsonReader {
                   .build())
           .build();
 
-  private static final AtomicBoolean PREPARED = new AtomicBoolean();
-
   /// The kind of a JSON value.
   public enum Kind {
     OBJECT,
@@ -112,16 +108,8 @@ public final class JsonReader {
     }
   }
 
-  /// Begins to load Jackson's classes in the background; does nothing after the first call in a
-  /// process. Loading them takes as long as linking the C library's functions, which the caller
-  /// does meanwhile.
-  public static void prepare() {
-    if (PREPARED.compareAndSet(false, true)) {
-      Preparations.begin(JsonReader::readText);
-    }
-  }
-
-  static void readText() {
+  /// Reads a short text, so that Jackson's classes are loaded.
+  public static void loadClasses() {
     byte[] text = "{\"a\":{\"b\":[0]}}".getBytes(StandardCharsets.UTF_8);
     try (JsonParser parser =
         JSON.createParser((DataInput) new DataInputStream(new ByteArrayInputStream(text)))) {
@@ -139,6 +127,11 @@ public final class JsonReader {
     if (token == null || token == JsonToken.FIELD_NAME) {
       token = advance();
     }
+    // A switch with a case for null would be linked in a process's first load, which takes
+    // milliseconds.
+    if (token == null) {
+      throw malformedAt(end, "unexpected-end", "no value");
+    }
     return switch (token) {
       case START_OBJECT -> Kind.OBJECT;
       case START_ARRAY -> Kind.ARRAY;
@@ -146,7 +139,6 @@ public final class JsonReader {
       case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> Kind.NUMBER;
       case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
       case VALUE_NULL -> Kind.NULL;
-      case null -> throw malformedAt(end, "unexpected-end", "no value");
       case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
           throw new IllegalStateException("at " + token + ", which is no value");
     };

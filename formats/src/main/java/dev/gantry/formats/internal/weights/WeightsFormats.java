@@ -6,6 +6,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.Services;
+import dev.gantry.core.internal.threads.Preparations;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.json.JsonReader;
@@ -49,8 +50,9 @@ public final class WeightsFormats {
   ///     `no-weights` if no format recognises the folder
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(GantrySession session, Location location) {
-    // Most formats have a header or an index of JSON.
-    JsonReader.prepare();
+    // Most formats have a header or an index of JSON. Jackson's classes load while this thread
+    // links the C library.
+    Preparations.beginOnce("gantry-prepare-json", JsonReader::loadClasses);
     return look(
         session,
         location,

@@ -36,7 +36,9 @@ public final class Cleanup {
         }
       }
     }
-    rethrow(first, "a cleanup failed");
+    if (first != null) {
+      rethrow(first, "a cleanup failed");
+    }
   }
 
   /// Throws the failure of another thread or an earlier step; does nothing if it is null.

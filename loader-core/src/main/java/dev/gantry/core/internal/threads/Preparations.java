@@ -11,6 +11,9 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class Preparations {
   private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
 
+  /// The names of the preparations that begin only once.
+  private static final Set<String> BEGUN = ConcurrentHashMap.newKeySet();
+
   private Preparations() {}
 
   /// Makes the JVM's exit wait for the preparations, because native libraries must not be torn
@@ -30,7 +33,9 @@ public final class Preparations {
 
   /// Begins a preparation, and returns without waiting. Failures are ignored, because the load
   /// meets the same failure and reports it. Does nothing if the JVM is ending.
-  public static void begin(Runnable work) {
+  ///
+  /// @param name the name of the thread
+  public static void begin(String name, Runnable work) {
     if (!ExitHook.ADDED) {
       return;
     }
@@ -38,7 +43,7 @@ public final class Preparations {
         Thread.ofPlatform()
             .daemon()
             .inheritInheritableThreadLocals(false)
-            .name("gantry-prepare")
+            .name(name)
             .unstarted(() -> {
               try {
                 work.run();
@@ -51,6 +56,13 @@ public final class Preparations {
             });
     RUNNING.add(thread);
     thread.start();
+  }
+
+  /// Begins a preparation of this name, unless it has begun before in this process.
+  public static void beginOnce(String name, Runnable work) {
+    if (BEGUN.add(name)) {
+      begin(name, work);
+    }
   }
 
   /// Waits for the preparations that have begun.

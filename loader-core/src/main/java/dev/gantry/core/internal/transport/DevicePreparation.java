@@ -11,7 +11,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -22,7 +21,7 @@ public final class DevicePreparation {
   /// The folder that exists on Linux if NVIDIA's kernel driver is loaded.
   private static final Path DRIVER = Path.of("/proc/driver/nvidia");
 
-  private static final AtomicBoolean DRIVER_BEGUN = new AtomicBoolean();
+  private static final String NAME = "gantry-prepare-device";
 
   private DevicePreparation() {}
 
@@ -50,8 +49,8 @@ public final class DevicePreparation {
   /// Begins to load and initialise libcuda if the host has NVIDIA's driver; does nothing after the
   /// first call in a process. Initialising takes a tenth of a second, and no device memory.
   public static void beginDriver() {
-    if (Files.exists(DRIVER) && DRIVER_BEGUN.compareAndSet(false, true)) {
-      Preparations.begin(CudaDriver::load);
+    if (Files.exists(DRIVER)) {
+      Preparations.beginOnce("gantry-prepare-driver", CudaDriver::load);
     }
   }
 
@@ -70,7 +69,7 @@ public final class DevicePreparation {
     long bytes = ReaderRule.ownBufferBytes(options);
     CudaContext context = CudaContext.of(device);
     if (!CudaContext.isOpen(device)) {
-      Preparations.begin(context::open);
+      Preparations.begin(NAME, context::open);
     }
     long missing = 2L * readers - context.idlePinnedBytes() / bytes;
     PinnedSlab.prepare(context, (int) Math.max(0, missing), bytes);
@@ -80,10 +79,12 @@ public final class DevicePreparation {
   }
 
   private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {
-    Preparations.begin(() -> {
-      if (choice.get() instanceof Device.Cuda cuda) {
-        preparation.accept(cuda);
-      }
-    });
+    Preparations.begin(
+        NAME,
+        () -> {
+          if (choice.get() instanceof Device.Cuda cuda) {
+            preparation.accept(cuda);
+          }
+        });
   }
 }

@@ -79,6 +79,11 @@ public final class TransportOracle {
 
   private static Answer forCuda(Question question, boolean cached, CuFileProbe cuFile) {
     Transport only = question.only();
+    // A switch with a case for null would be linked in a process's first load, which takes
+    // milliseconds.
+    if (only == null) {
+      return byEvidence(question, cached, cuFile);
+    }
     return switch (only) {
       case HOST ->
           throw unavailable(only, "it serves host memory, not memory of " + question.device());
@@ -90,7 +95,6 @@ public final class TransportOracle {
         }
         yield new Answer(only, "asked for");
       }
-      case null -> byEvidence(question, cached, cuFile);
     };
   }
 

@@ -21,15 +21,12 @@ import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.lang.foreign.Arena;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Makes DJL arrays over memory that the caller owns, and copies between arrays. Thread-safe.
 public final class TorchArrays {
-  private static final AtomicBoolean PREPARED = new AtomicBoolean();
-
   private TorchArrays() {}
 
   /// Begins to link libtorch's functions and to make the classes of arrays in the background, while
@@ -37,9 +34,7 @@ public final class TorchArrays {
   ///
   /// @param dtype the dtype of the arrays that the caller will make
   public static void prepare(DType dtype) {
-    if (PREPARED.compareAndSet(false, true)) {
-      Preparations.begin(() -> wrapOnce(dtype));
-    }
+    Preparations.beginOnce("gantry-prepare-arrays", () -> wrapOnce(dtype));
   }
 
   /// Makes and deletes a tensor, but no array of DJL's: a training that runs at the same time goes

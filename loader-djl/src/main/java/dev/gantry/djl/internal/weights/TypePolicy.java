@@ -43,6 +43,12 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
     return new TypePolicy(named, others, chosen);
   }
 
+  /// Whether no type was asked for any tensor. The record's `equals` would be linked in a process's
+  /// first load, which takes milliseconds.
+  public boolean isNone() {
+    return named.isEmpty() && others.isEmpty() && !asStored;
+  }
+
   /// The type that was asked for a tensor; empty if none was.
   public Optional<DataType> of(String tensor) {
     return named.stream()
