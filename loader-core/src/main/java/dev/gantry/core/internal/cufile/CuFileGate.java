@@ -41,7 +41,7 @@ public final class CuFileGate {
       cuFile.set(Flag.PROPERTIES_ALLOW_COMPAT_MODE, byTheCpu || !on);
       if (byTheCpu) {
         cuFile.set(Flag.FORCE_COMPAT_MODE, on);
-      } else if (hasFallbackFlags(cuFile)) {
+      } else if (on && hasFallbackFlags(cuFile)) {
         cuFile.set(Flag.PROPERTIES_POSIX_IO_MODE, false);
         cuFile.set(Flag.GDS_FALLBACK_IO, false);
       }

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.CuFileConfig;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.Libc;
@@ -11,7 +10,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
@@ -67,16 +65,16 @@ public final class DriverSettings {
   /// @param driver opens the driver, once
   /// @return the library; or the reason why it is absent, if the driver is open with other
   ///     settings or `driver` could not open it
-  public static synchronized Availability<CuFile> open(
-      @Nullable CuFileConfig wanted, CuFile cuFile, Supplier<Availability<CuFile>> driver) {
+  public static synchronized <T> Availability<T> open(
+      @Nullable CuFileConfig wanted, CuFile cuFile, Supplier<Availability<T>> driver) {
     if (users == 0 && wanted != null && isOpen(cuFile)) {
       return Availability.absent(OTHERS);
     }
     if (users > 0 && wanted != null && !Objects.equals(wanted, inForce)) {
       return Availability.absent(OTHERS);
     }
-    Availability<CuFile> opened = users > 0 ? driver.get() : openFirst(wanted, driver);
-    if (opened instanceof Availability.Present<CuFile>) {
+    Availability<T> opened = users > 0 ? driver.get() : openFirst(wanted, driver);
+    if (opened instanceof Availability.Present<T>) {
       users++;
     }
     return opened;
@@ -86,8 +84,8 @@ public final class DriverSettings {
     return cuFile.useCount().toOptional().orElse(0L) > 0;
   }
 
-  private static Availability<CuFile> openFirst(
-      @Nullable CuFileConfig wanted, Supplier<Availability<CuFile>> driver) {
+  private static <T> Availability<T> openFirst(
+      @Nullable CuFileConfig wanted, Supplier<Availability<T>> driver) {
     String given = System.getenv(VARIABLE);
     String named = named(wanted);
     if (given != null && named != null) {
@@ -101,11 +99,11 @@ public final class DriverSettings {
         return Availability.absent("a file of cuFile's settings cannot be written: " + e);
       }
     }
-    Availability<CuFile> opened = Availability.absent("not opened");
+    Availability<T> opened = Availability.absent("not opened");
     try {
       opened = named == null ? driver.get() : openNaming(named, driver);
     } finally {
-      if (opened instanceof Availability.Absent<CuFile>) {
+      if (opened instanceof Availability.Absent<T>) {
         forget();
       }
     }
@@ -152,8 +150,7 @@ public final class DriverSettings {
         : Optional.of(new Choice("", DEFAULT)).filter(own -> Files.exists(own.file()));
   }
 
-  private static Availability<CuFile> openNaming(
-      String name, Supplier<Availability<CuFile>> driver) {
+  private static <T> Availability<T> openNaming(String name, Supplier<Availability<T>> driver) {
     Libc.setEnvironment(VARIABLE, name);
     try {
       return driver.get();
@@ -181,10 +178,12 @@ public final class DriverSettings {
   /// @param driver closes the driver
   public static synchronized void close(Runnable driver) {
     users--;
-    if (users > 0) {
+    try {
       driver.run();
-    } else {
-      Cleanup.runAll(List.of(driver, DriverSettings::forget));
+    } finally {
+      if (users == 0) {
+        forget();
+      }
     }
   }
 }

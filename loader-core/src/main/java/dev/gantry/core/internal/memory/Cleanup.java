@@ -111,15 +111,18 @@ public final class Cleanup {
 
   /// Waits until an executor that was shut down has finished its tasks, also if the caller is interrupted.
   public static void awaitEnd(ExecutorService threads) {
-    awaitUninterruptibly(() -> threads.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS));
+    awaitUninterruptibly(
+        threads, all -> all.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS));
   }
 
-  /// Waits until a thread has ended, also if the caller is interrupted.
+  /// Waits until a thread has ended, also if the caller is interrupted. This needs no heap.
   public static void join(Thread thread) {
-    awaitUninterruptibly(() -> {
-      thread.join();
-      return true;
-    });
+    awaitUninterruptibly(
+        thread,
+        one -> {
+          one.join();
+          return true;
+        });
   }
 
   /// A wait that an interruption can end.
@@ -129,13 +132,22 @@ public final class Cleanup {
     boolean once() throws InterruptedException;
   }
 
+  @FunctionalInterface
+  private interface WaitFor<T> {
+    boolean once(T awaited) throws InterruptedException;
+  }
+
   /// Repeats `wait` until the event has happened, also if the caller is interrupted.
   public static void awaitUninterruptibly(Wait wait) {
+    awaitUninterruptibly(wait, Wait::once);
+  }
+
+  private static <T> void awaitUninterruptibly(T awaited, WaitFor<? super T> wait) {
     boolean interrupted = false;
     boolean over = false;
     while (!over) {
       try {
-        over = wait.once();
+        over = wait.once(awaited);
       } catch (InterruptedException _) {
         interrupted = true;
       }

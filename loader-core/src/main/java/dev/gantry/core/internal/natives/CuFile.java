@@ -106,6 +106,7 @@ public final class CuFile {
   private final CuFileTransfers transfers;
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
+  private final Availability<CuFileFunction> setParameterBool;
 
   /// Finds the library that the property or the variable names; if neither is set, the first one that the dynamic
   /// loader's search or the CUDA toolkit's folders have. Opens no driver.
@@ -160,6 +161,9 @@ public final class CuFile {
     getVersion = CuFileFunction.find(library, "cuFileGetVersion", ADDRESS);
     // CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
     getBarSize = CuFileFunction.find(library, "cuFileGetBARSizeInKB", JAVA_INT, ADDRESS);
+    // CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value)
+    setParameterBool =
+        CuFileFunction.find(library, "cuFileSetParameterBool", JAVA_INT, JAVA_BOOLEAN);
   }
 
   private CuFileFunction function(String symbol, MemoryLayout... arguments) {
@@ -204,14 +208,12 @@ public final class CuFile {
 
   /// Whether [#set] and [#get] can be called: from libcufile 1.14 on.
   public boolean hasFlags() {
-    return library.has("cuFileSetParameterBool");
+    return setParameterBool instanceof Availability.Present;
   }
 
   /// Sets a setting before the driver opens. It takes precedence over `cufile.json`.
-  // CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value)
   public void set(Flag flag, boolean value) {
-    function("cuFileSetParameterBool", JAVA_INT, JAVA_BOOLEAN)
-        .call(flag + " = " + value, flag.value, value);
+    setParameterBool.orElseThrow(NoSuchElementException::new).call(flag, flag.value, value);
   }
 
   /// Returns the value in force; before the driver opens, the value that it will have.

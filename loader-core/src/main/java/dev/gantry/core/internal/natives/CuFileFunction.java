@@ -60,6 +60,19 @@ final class CuFileFunction {
     }
   }
 
+  /// Sets a parameter. This needs no heap unless the call fails.
+  void call(CuFile.Flag flag, int parameter, boolean value) {
+    CuFile.Callers.add();
+    try {
+      long status = (long) handle.invokeExact(parameter, value);
+      if (status != 0) {
+        check(status, flag + " = " + value);
+      }
+    } catch (Throwable thrown) {
+      throw NativeLibrary.unchecked(thrown);
+    }
+  }
+
   /// Calls a function of registered memory. This needs no heap unless the call fails.
   void call(MemorySegment memory) {
     CuFile.Callers.add();

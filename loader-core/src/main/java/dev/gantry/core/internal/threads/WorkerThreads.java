@@ -9,11 +9,13 @@ import dev.gantry.core.internal.natives.CuFile;
 import java.io.IOException;
 import java.io.Serial;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -36,6 +38,9 @@ public final class WorkerThreads {
   private static final int MAX_PAUSES = 1000;
 
   private static final long PAUSE_NANOS = 1_000_000;
+
+  /// Made once, since the end of a thread must be seen also without heap.
+  private static final LinkOption[] FOLLOWED = {};
 
   /// The threads that have called libcufile and are ending, since their job is over.
   private static final Set<Leaving> LEAVING = ConcurrentHashMap.newKeySet();
@@ -86,7 +91,7 @@ public final class WorkerThreads {
     }
 
     boolean isOver() {
-      return !thread.isAlive() && !Files.exists(task);
+      return !thread.isAlive() && !Files.exists(task, FOLLOWED);
     }
   }
 
@@ -198,13 +203,15 @@ public final class WorkerThreads {
   /// Waits for the end of the threads whose job is over and that called libcufile. The C library cleans up for a thread
   /// after [Thread#join] returns, so this waits until the kernel has ended the thread.
   public static void awaitCallersOfCuFile() {
-    for (Leaving one : List.copyOf(LEAVING)) {
-      Cleanup.join(one.thread());
-      for (int i = 0; i < MAX_PAUSES && !one.isOver(); i++) {
-        LockSupport.parkNanos(PAUSE_NANOS);
-      }
-      LEAVING.remove(one);
+    LEAVING.forEach(WorkerThreads::await);
+  }
+
+  private static void await(Leaving one) {
+    Cleanup.join(one.thread());
+    for (int i = 0; i < MAX_PAUSES && !one.isOver(); i++) {
+      LockSupport.parkNanos(PAUSE_NANOS);
     }
+    LEAVING.remove(one);
   }
 
   /// Threads that run a job. Thread-safe.
@@ -228,11 +235,14 @@ public final class WorkerThreads {
         self.setContextClassLoader(null);
         self.setName(KEPT_NAME);
         threads.remove(self);
-        if (CuFile.Callers.hasThisThread()) {
-          LEAVING.removeIf(Leaving::isOver);
-          LEAVING.add(Leaving.current());
+        try {
+          if (CuFile.Callers.hasThisThread()) {
+            LEAVING.removeIf(Leaving::isOver);
+            LEAVING.add(Leaving.current());
+          }
+        } finally {
+          ended.release();
         }
-        ended.release();
       }
     }
 
@@ -260,6 +270,9 @@ public final class WorkerThreads {
   ///
   /// @return the result of `wait`
   public static boolean await(Cleanup.Wait wait) throws InterruptedException {
+    if (!ForkJoinTask.inForkJoinPool()) {
+      return wait.once();
+    }
     AtomicBoolean come = new AtomicBoolean();
     ForkJoinPool.managedBlock(
         new ForkJoinPool.ManagedBlocker() {

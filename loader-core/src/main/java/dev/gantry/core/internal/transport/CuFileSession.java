@@ -24,6 +24,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
@@ -35,7 +37,21 @@ public final class CuFileSession implements AutoCloseable {
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   /// @param registrations the registered memory; only [Transport#GDS] gains from registration
-  record Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {}
+  /// @param closing the steps that close the driver, made before it is opened, so that closing it
+  ///     needs no heap
+  record Opened(
+      CuFile cuFile, Transport kind, RegistrationCache registrations, List<Runnable> closing) {
+    private static Opened of(CuFile cuFile, Transport kind) {
+      RegistrationCache registrations =
+          new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile));
+      Runnable close = () -> closeDriver(cuFile, kind);
+      return new Opened(
+          cuFile,
+          kind,
+          registrations,
+          List.of(registrations::clear, () -> DriverSettings.close(close)));
+    }
+  }
 
   /// The reason why the driver cannot serve a transport, kept so that opening it is not tried
   /// again for every file.
@@ -72,26 +88,21 @@ public final class CuFileSession implements AutoCloseable {
           "this session has files open by " + opened.kind() + ", and cuFile serves one at a time");
     }
     closeDriver();
-    Availability<CuFile> driver =
+    Availability<Opened> driver =
         CuFile.find()
-            .then(cuFile -> DriverSettings.open(settings, cuFile, () -> openDriver(cuFile, kind)));
+            .then(cuFile -> {
+              Availability<Opened> present = Availability.present(Opened.of(cuFile, kind));
+              return DriverSettings.open(settings, cuFile, () -> openDriver(cuFile, kind, present));
+            });
     switch (driver) {
-      case Availability.Present<CuFile>(CuFile cuFile) ->
-          opened =
-              Cleanup.orUndo(
-                  () ->
-                      new Opened(
-                          cuFile,
-                          kind,
-                          new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile))),
-                  () -> DriverSettings.close(() -> closeDriver(cuFile, kind)));
-      case Availability.Absent<CuFile>(String reason) -> {
+      case Availability.Present<Opened>(Opened present) -> opened = present;
+      case Availability.Absent<Opened>(String reason) -> {
         if (!reason.equals(DriverSettings.OTHERS)) {
           refusals.put(kind, reason);
         }
       }
     }
-    return driver;
+    return driver.then(present -> Availability.present(present.cuFile()));
   }
 
   /// Registers a file with cuFile; absent with the reason if cuFile does not take it. The caller closes the
@@ -101,23 +112,32 @@ public final class CuFileSession implements AutoCloseable {
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public Availability<CuFileTransport> open(
       Path file, Descriptors descriptors, CudaContext context, Transport kind) {
-    return enter(kind)
-        .then(driver -> {
+    return Cleanup.orUndo(
+        () -> enter(kind),
+        entered -> {
           Availability<CuFileTransport> registered =
-              Cleanup.orUndo(() -> register(driver, file, descriptors, context), this::leave);
+              entered.then(driver -> register(driver, file, descriptors, context));
           if (registered instanceof Availability.Absent<CuFileTransport>) {
-            leave();
+            leave(entered);
           }
           return registered;
-        });
+        },
+        this::leave);
   }
 
   private synchronized Availability<Opened> enter(Transport kind) {
     return driver(kind)
         .then(_ -> {
+          Availability<Opened> present = Availability.present(Objects.requireNonNull(opened));
           files++;
-          return Availability.present(Objects.requireNonNull(opened));
+          return present;
         });
+  }
+
+  private void leave(Availability<Opened> entered) {
+    if (entered instanceof Availability.Present<Opened>) {
+      leave();
+    }
   }
 
   private synchronized void leave() {
@@ -134,10 +154,16 @@ public final class CuFileSession implements AutoCloseable {
       return Cleanup.orUndo(
           () -> cuFile.registerHandle(file, gds ? direct : descriptors.buffered()),
           handle -> {
-            CuFileHandle second = gds || direct < 0 ? null : cuFile.registerHandle(file, direct);
-            event.done(file, context.device(), 0, "");
-            return Availability.present(
-                new CuFileTransport(driver, context, handle, second, this::leave));
+            Function<@Nullable CuFileHandle, Availability<CuFileTransport>> registered =
+                second -> {
+                  event.done(file, context.device(), 0, "");
+                  return Availability.present(
+                      new CuFileTransport(driver, context, handle, second, this::leave));
+                };
+            return gds || direct < 0
+                ? registered.apply(null)
+                : Cleanup.orUndo(
+                    () -> cuFile.registerHandle(file, direct), registered, CuFileHandle::close);
           },
           CuFileHandle::close);
     } catch (TransferException e) {
@@ -166,35 +192,42 @@ public final class CuFileSession implements AutoCloseable {
     Opened closing = opened;
     opened = null;
     if (closing != null) {
-      Cleanup.runAll(
-          List.of(
-              closing.registrations()::clear,
-              () -> DriverSettings.close(() -> closeDriver(closing.cuFile(), closing.kind()))));
+      Cleanup.runAll(closing.closing());
     }
   }
 
   /// Opens the driver, which [#closeDriver] closes; absent with the reason if it cannot serve this transport.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
-  private static Availability<CuFile> openDriver(CuFile cuFile, Transport kind) {
-    CuFileGate.configure(cuFile, kind, true);
+  /// @param present the answer if it can serve
+  private static Availability<Opened> openDriver(
+      CuFile cuFile, Transport kind, Availability<Opened> present) {
+    Supplier<String> examine = () -> objection(cuFile, kind);
+    Runnable close = () -> closeDriver(cuFile, kind);
     try {
-      cuFile.openDriver();
+      Cleanup.orUndo(
+          () -> {
+            CuFileGate.configure(cuFile, kind, true);
+            cuFile.openDriver();
+          },
+          () -> CuFileGate.configure(cuFile, kind, false));
     } catch (TransferException e) {
-      CuFileGate.configure(cuFile, kind, false);
       return Availability.absent(e.getMessage());
     }
-    String objection;
-    try {
-      objection = CuFileGate.objection(cuFile, kind);
-    } catch (TransferException e) {
-      objection = e.getMessage();
-    }
+    String objection = Cleanup.orUndo(examine, close);
     if (objection.isEmpty()) {
-      return Availability.present(cuFile);
+      return present;
     }
-    closeDriver(cuFile, kind);
+    close.run();
     return Availability.absent(objection);
+  }
+
+  private static String objection(CuFile cuFile, Transport kind) {
+    try {
+      return CuFileGate.objection(cuFile, kind);
+    } catch (TransferException e) {
+      return e.getMessage();
+    }
   }
 
   /// Closes the driver, and restores libcufile's default configuration for other users in this

@@ -8,6 +8,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.store.SourceFile;
@@ -71,7 +72,7 @@ public final class FileTransport implements AutoCloseable {
     context = device instanceof Device.Cuda cuda ? CudaContext.of(cuda) : null;
     question =
         new Question(file, device, only, descriptors.absence(), descriptors.directAbsence(), "");
-    cached = decide(true);
+    cached = Cleanup.orUndo(() -> decide(true), this::close);
     uncached = only == null && context != null ? null : cached;
   }
 
