@@ -5,6 +5,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
@@ -41,6 +42,11 @@ public final class PendingReads implements AutoCloseable {
 
   private final Set<Pending> underWay = new HashSet<>();
   private final BooleanSupplier none = underWay::isEmpty;
+
+  /// Made with this object: a wait for the reads must not fail for want of heap, since the caller
+  /// then frees the memory that they fill.
+  private final Cleanup.Wait untilNone = this::awaitNone;
+
   private long bytesUnderWay;
   private int retries = MAX_RETRIES;
 
@@ -68,7 +74,8 @@ public final class PendingReads implements AutoCloseable {
       Consumer<Throwable> whenFailed) {
     Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone, whenFailed);
     try {
-      await(() -> enters(read));
+      BooleanSupplier entered = () -> enters(read);
+      await(entered, () -> awaitOnce(entered));
       if (isCancelled()) {
         throw new TransferException("read", file.file().toString(), new Failure.Cancelled());
       }
@@ -135,23 +142,28 @@ public final class PendingReads implements AutoCloseable {
 
   /// Waits until all reads have ended, even if they failed.
   public void drain() {
-    await(none);
+    await(none, untilNone);
   }
 
   /// Cancels the reads that are under way, and returns after the last of them has stopped writing
   /// to its target.
   @Override
   public void close() {
-    cancel();
-    drain();
+    try {
+      cancel();
+    } finally {
+      drain();
+    }
   }
 
   /// Waits for a condition, which is evaluated under the lock. An interruption of the caller
   /// cancels the reads, but the wait goes on, because the reads write to their targets until they
   /// have ended.
-  private void await(BooleanSupplier condition) {
+  ///
+  /// @param wait waits for the condition
+  private void await(BooleanSupplier condition, Cleanup.Wait wait) {
     boolean interrupted = false;
-    while (!awaited(condition)) {
+    while (!awaited(condition, wait)) {
       interrupted = true;
       cancel();
     }
@@ -160,9 +172,9 @@ public final class PendingReads implements AutoCloseable {
     }
   }
 
-  private boolean awaited(BooleanSupplier condition) {
+  private boolean awaited(BooleanSupplier condition, Cleanup.Wait wait) {
     try {
-      return holds(condition) || WorkerThreads.await(() -> awaitOnce(condition));
+      return holds(condition) || WorkerThreads.await(wait);
     } catch (InterruptedException _) {
       return false;
     }
@@ -170,6 +182,10 @@ public final class PendingReads implements AutoCloseable {
 
   private synchronized boolean holds(BooleanSupplier condition) {
     return condition.getAsBoolean();
+  }
+
+  private boolean awaitNone() throws InterruptedException {
+    return awaitOnce(none);
   }
 
   private synchronized boolean awaitOnce(BooleanSupplier condition) throws InterruptedException {

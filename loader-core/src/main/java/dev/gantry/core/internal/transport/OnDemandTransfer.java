@@ -210,7 +210,7 @@ public final class OnDemandTransfer implements AutoCloseable {
             arrived.run();
           },
           reason -> {
-            Cleanup.runAll(List.of(use::close), reason);
+            Cleanup.after(reason, OpenFiles.Use::close, use);
             failed.accept(reason);
           });
       return true;

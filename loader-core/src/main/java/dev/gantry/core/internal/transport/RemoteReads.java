@@ -32,6 +32,9 @@ final class RemoteReads implements AutoCloseable {
   private final @Nullable KnownChecksums sums;
   private final PendingReads pending = new PendingReads();
 
+  /// Made with this object, so that closing it needs no heap.
+  private final List<Runnable> closing;
+
   /// @param staged takes reads that are staged; null if nothing is staged
   /// @param sums adds the bytes that arrive to checksums; null if no checksums are wanted
   RemoteReads(
@@ -40,6 +43,10 @@ final class RemoteReads implements AutoCloseable {
     this.counter = counter;
     this.host = new HostTransport(sums);
     this.sums = sums;
+    this.closing =
+        staging == null
+            ? List.of(pending::close, host::close)
+            : List.of(pending::close, staging::close, host::close);
   }
 
   /// Waits until the link needs one more request, and begins the read. Unless this throws, either
@@ -117,21 +124,27 @@ final class RemoteReads implements AutoCloseable {
           failed);
       return;
     }
-    HostSlab buffer = Admission.slab(read.required());
-    pending.start(
-        file,
-        buffer.segment(),
-        read.fileOffset(),
-        read.required(),
-        () -> {
-          HostTransport.scatter(buffer.segment(), pieces);
-          done.run();
-          buffer.release();
-        },
-        reason -> {
-          buffer.release();
-          failed.accept(reason);
-        });
+    HostSlab _ =
+        Cleanup.orUndo(
+            () -> Admission.slab(read.required()),
+            buffer -> {
+              pending.start(
+                  file,
+                  buffer.segment(),
+                  read.fileOffset(),
+                  read.required(),
+                  () -> {
+                    HostTransport.scatter(buffer.segment(), pieces);
+                    done.run();
+                    buffer.release();
+                  },
+                  reason -> {
+                    buffer.release();
+                    failed.accept(reason);
+                  });
+              return buffer;
+            },
+            HostSlab::release);
   }
 
   private void stage(
@@ -139,24 +152,30 @@ final class RemoteReads implements AutoCloseable {
     if (staging == null) {
       throw new IllegalStateException("no staging for " + file.file());
     }
-    RemoteStaging.Place place = staging.take(read, target);
-    MemorySegment memory = place.memory();
-    pending.start(
-        file,
-        memory,
-        read.fileOffset(),
-        read.required(),
-        () -> {
-          if (sums != null) {
-            sums.add(read.file(), read.fileOffset(), memory);
-          }
-          place.arrived();
-          done.run();
-        },
-        reason -> {
-          place.failed();
-          failed.accept(reason);
-        });
+    RemoteStaging.Place _ =
+        Cleanup.orUndo(
+            () -> staging.take(read, target),
+            place -> {
+              MemorySegment memory = place.memory();
+              pending.start(
+                  file,
+                  memory,
+                  read.fileOffset(),
+                  read.required(),
+                  () -> {
+                    if (sums != null) {
+                      sums.add(read.file(), read.fileOffset(), memory);
+                    }
+                    place.arrived();
+                    done.run();
+                  },
+                  reason -> {
+                    place.failed();
+                    failed.accept(reason);
+                  });
+              return place;
+            },
+            RemoteStaging.Place::failed);
   }
 
   /// Waits until all started reads have ended, even if they failed, and until their copies are
@@ -176,9 +195,6 @@ final class RemoteReads implements AutoCloseable {
   /// Ends the reads that are under way, waits for running copies, even after a failure, and frees the buffers.
   @Override
   public void close() {
-    Cleanup.runAll(
-        staging == null
-            ? List.of(pending::close, host::close)
-            : List.of(pending::close, staging::close, host::close));
+    Cleanup.runAll(closing);
   }
 }

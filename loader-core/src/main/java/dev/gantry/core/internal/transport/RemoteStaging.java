@@ -51,8 +51,15 @@ final class RemoteStaging implements AutoCloseable {
   /// ended.
   private long changes;
 
-  /// Whether the device refused a copy or an event, so that events do not tell which copies are done.
+  /// Whether a copy or an event was not queued, so that events do not tell which copies are done.
   private boolean refused;
+
+  /// Whether the events showed that all copies are done.
+  private boolean awaited;
+
+  /// Made with this object, so that closing it needs no heap.
+  private final List<Runnable> closing =
+      List.of(this::awaitCopies, this::passOn, this::closeCopies, this::freeBuffers);
 
   RemoteStaging(StagedTransport staged) {
     this.staged = staged;
@@ -163,16 +170,13 @@ final class RemoteStaging implements AutoCloseable {
     if (buffer.arriving > 0 || buffer.equals(filling)) {
       return;
     }
-    asked(() -> {
-      copies().turnTo(buffer.stream);
-      copies().record(buffer.number);
-      copies().passOn();
-    });
+    boolean before = refused;
+    refused = true;
+    copies().turnTo(buffer.stream);
+    copies().record(buffer.number);
+    copies().passOn();
     copying.add(buffer);
-  }
-
-  private void asked(Runnable ofDevice) {
-    Cleanup.orUndo(ofDevice, () -> refused = true);
+    refused = before;
   }
 
   private void awaitChange() {
@@ -192,14 +196,18 @@ final class RemoteStaging implements AutoCloseable {
   /// Adds a buffer. The buffer is pinned outside the lock, since bytes of other reads arrive
   /// meanwhile.
   private void grow() {
-    PinnedSlab slab = null;
+    boolean added = false;
     TransferException failure = null;
     try {
-      slab = PinnedSlab.allocate(staged.context(), staged.bufferBytes());
+      added =
+          Cleanup.orUndo(
+              () -> PinnedSlab.allocate(staged.context(), staged.bufferBytes()),
+              this::add,
+              Slab::release);
     } catch (TransferException e) {
       failure = e;
     } finally {
-      add(slab);
+      noteGrowth(added);
     }
     if (failure != null && hasNone()) {
       throw failure;
@@ -211,14 +219,17 @@ final class RemoteStaging implements AutoCloseable {
     return buffers.isEmpty() && coming == 0;
   }
 
-  private synchronized void add(@Nullable PinnedSlab slab) {
+  private synchronized boolean add(PinnedSlab slab) {
+    Buffer buffer = new Buffer(buffers.size(), slab);
+    buffers.add(buffer);
+    free.add(buffer);
+    return true;
+  }
+
+  private synchronized void noteGrowth(boolean added) {
     coming--;
-    if (slab == null) {
+    if (!added) {
       maxBuffers = buffers.size() + coming;
-    } else {
-      Buffer buffer = new Buffer(buffers.size(), slab);
-      buffers.add(buffer);
-      free.add(buffer);
     }
     changed();
   }
@@ -238,11 +249,12 @@ final class RemoteStaging implements AutoCloseable {
   }
 
   private synchronized void arrived(Place place) {
+    boolean before = refused;
+    refused = true;
     try {
-      asked(() -> {
-        copies().turnTo(place.buffer.stream);
-        copies().copy(place.read, place.target, place.buffer.slab, place.at);
-      });
+      copies().turnTo(place.buffer.stream);
+      copies().copy(place.read, place.target, place.buffer.slab, place.at);
+      refused = before;
     } finally {
       leave(place);
     }
@@ -273,37 +285,44 @@ final class RemoteStaging implements AutoCloseable {
   /// way.
   @Override
   public synchronized void close() {
-    TargetCopies closing = copies;
-    boolean[] awaited = {closing == null};
-    List<Runnable> actions = new ArrayList<>();
-    if (closing != null) {
-      actions.add(() -> awaited[0] = awaitCopies(closing));
-      actions.add(closing::passOn);
-      actions.add(closing::close);
-    }
-    actions.add(() -> {
-      // If waiting for the copies failed, they may still read the buffers, which then stay
-      // allocated for good.
-      if (awaited[0] || (closing != null && closing.comesToRest())) {
-        Slab.releaseAll(buffers.stream().map(buffer -> buffer.slab).toList());
-      }
-      buffers.clear();
-      free.clear();
-      copying.clear();
-      filling = null;
-      copies = null;
-    });
-    Cleanup.runAll(actions);
+    Cleanup.runAll(closing);
   }
 
-  /// @return whether the events showed that all copies are done
-  private boolean awaitCopies(TargetCopies closing) {
+  private void awaitCopies() {
     Buffer last = filling;
     filling = null;
-    if (last != null) {
-      finish(last);
+    if (copies != null) {
+      if (last != null) {
+        finish(last);
+      }
+      for (Buffer buffer : copying) {
+        copies.await(buffer.number);
+      }
     }
-    copying.forEach(buffer -> closing.await(buffer.number));
-    return !refused;
+    awaited = !refused;
+  }
+
+  private void passOn() {
+    if (copies != null) {
+      copies.passOn();
+    }
+  }
+
+  private void closeCopies() {
+    if (copies != null) {
+      copies.close();
+    }
+  }
+
+  private void freeBuffers() {
+    // If waiting for the copies failed, they may still read the buffers, which then stay allocated
+    // for good.
+    if (awaited || copies == null || copies.comesToRest()) {
+      Cleanup.forEach(buffers, buffer -> buffer.slab.release());
+    }
+    buffers.clear();
+    free.clear();
+    copying.clear();
+    copies = null;
   }
 }
