@@ -55,14 +55,17 @@ public final class AppendedFile implements AutoCloseable {
     folders = new Folders(calls);
     this.file = file;
     Leftovers.remove(calls, Folders.parent(file));
+    Runnable remove = this::remove;
     target = TargetFile.create(calls, file, true, true);
-    buffer =
-        Cleanup.orUndo(
-            () -> HostSlab.allocate(BUFFER_BYTES),
-            () -> {
-              folders.removeFile(target.file());
-              target.close();
-            });
+    buffer = Cleanup.orUndo(() -> HostSlab.allocate(BUFFER_BYTES), remove);
+  }
+
+  private void remove() {
+    try {
+      folders.removeFile(target.file());
+    } finally {
+      target.close();
+    }
   }
 
   /// Returns the name that the file gets by [#commit].

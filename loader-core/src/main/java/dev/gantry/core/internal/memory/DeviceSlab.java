@@ -171,14 +171,17 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     Objects.checkFromIndexSize(offset, source.byteSize(), size());
     try (var _ = context.enter()) {
       CudaDriver driver = context.driver();
-      CudaDriver.Stream stream = context.streams().stream();
-      Cleanup.orUndo(
-          () -> {
-            driver.copyToDevice(address() + offset, source.address(), source.byteSize(), stream);
-            driver.synchronize(stream);
-          },
-          () -> driver.destroy(stream));
-      context.streams().giveBack(stream);
+      CudaDriver.Stream used =
+          Cleanup.orUndo(
+              context.streams()::stream,
+              stream -> {
+                driver.copyToDevice(
+                    address() + offset, source.address(), source.byteSize(), stream);
+                driver.synchronize(stream);
+                return stream;
+              },
+              driver::destroy);
+      context.streams().giveBack(used);
     }
   }
 

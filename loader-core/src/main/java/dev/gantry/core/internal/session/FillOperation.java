@@ -57,16 +57,16 @@ final class FillOperation {
           moveLast(slabs, host, cuda);
         }
       }
+      Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+      return new Loaded(
+          Loaded.regions(layout, slabs),
+          slabs,
+          new TransferReport(
+              Map.of(Transport.HOST, total), 0, 0, fills.size(), 1, List.of(), elapsed));
     } catch (RuntimeException | Error failure) {
       Slab.releaseAll(slabs, failure);
       throw failure;
     }
-    Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-    return new Loaded(
-        Loaded.regions(layout, slabs),
-        slabs,
-        new TransferReport(
-            Map.of(Transport.HOST, total), 0, 0, fills.size(), 1, List.of(), elapsed));
   }
 
   /// Assigns the fills to slabs, aligned for elements of any dtype.

@@ -22,6 +22,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Function;
 
 /// A load that maps extents if it can, such as those of a lazy load's files or of a server's
@@ -75,9 +76,14 @@ final class MappedLoad {
   }
 
   private Optional<FileMapping> map(Location file) {
+    Consumer<FileMapping> own = this::own;
     Optional<FileMapping> mapping = mapper.apply(file);
-    mapping.ifPresent(made -> slabs.add(made.slab()));
+    mapping.ifPresent(own);
     return mapping;
+  }
+
+  private void own(FileMapping mapping) {
+    slabs.add(mapping.slab());
   }
 
   /// Maps local files, each from its first wanted page to its last one.
@@ -107,9 +113,13 @@ final class MappedLoad {
             "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
       long offset = span.offset() & -engine.calls().pageBytes();
-      MappedSlab slab = MappedSlab.map(span.file(), descriptor, offset, span.end() - offset);
-      Cleanup.orUndo(file::requireUnchanged, slab::release);
-      return new FileMapping(slab, offset, span.end(), -offset);
+      return Cleanup.orUndo(
+          () -> MappedSlab.map(span.file(), descriptor, offset, span.end() - offset),
+          slab -> {
+            file.requireUnchanged();
+            return new FileMapping(slab, offset, span.end(), -offset);
+          },
+          Slab::release);
     }
   }
 }
