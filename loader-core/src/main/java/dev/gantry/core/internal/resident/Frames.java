@@ -9,7 +9,6 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
-import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -98,8 +97,7 @@ final class Frames {
   ///     another protocol; every received descriptor is closed then
   static Frame receive(int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
-    return Cleanup.orUndo(
-        () -> receive(socket, deadline, fds), () -> fds.forEach(Libc.INSTANCE::close));
+    return Cleanup.orUndo(() -> receive(socket, deadline, fds), () -> LocalSockets.closeAll(fds));
   }
 
   /// @param fds the list to which received descriptors are added

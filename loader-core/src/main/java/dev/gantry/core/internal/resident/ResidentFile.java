@@ -8,6 +8,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.LocalSockets;
 import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
@@ -139,7 +140,7 @@ public final class ResidentFile implements StoredFile {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      fds.forEach(Libc.INSTANCE::close);
+      LocalSockets.closeAll(fds);
       if (onDevice != null) {
         onDevice.release();
       }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.CudaSharing;
@@ -171,13 +172,17 @@ public final class ResidentImage implements AutoCloseable {
 
   private MemorySegment map(int fd, ResidentPart part) {
     int protection = Libc.PROT_READ | Libc.PROT_WRITE;
-    long address =
-        Errno.require(
-            Libc.INSTANCE.mmap(part.hostBytes(), protection, Libc.MAP_SHARED, fd, 0),
-            "mmap",
-            part.name());
-    mappings.add(new Mapping(address, part.hostBytes()));
-    return MemorySegment.ofAddress(address).reinterpret(part.hostBytes());
+    Mapping mapping =
+        Cleanup.orUndo(
+            () ->
+                Errno.require(
+                    Libc.INSTANCE.mmap(part.hostBytes(), protection, Libc.MAP_SHARED, fd, 0),
+                    "mmap",
+                    part.name()),
+            address -> new Mapping(address, part.hostBytes()),
+            address -> Libc.INSTANCE.munmap(address, part.hostBytes()));
+    mappings.add(mapping);
+    return MemorySegment.ofAddress(mapping.address()).reinterpret(part.hostBytes());
   }
 
   /// Returns the ranges to read, each with the memory to read it into.
@@ -205,7 +210,7 @@ public final class ResidentImage implements AutoCloseable {
       int _ = Libc.INSTANCE.munmap(mapping.address(), mapping.size());
     });
     mappings.clear();
-    slabs.forEach(SharedDeviceSlab::release);
+    Slab.releaseAll(slabs);
     slabs.clear();
     targets.clear();
   }
@@ -232,7 +237,7 @@ public final class ResidentImage implements AutoCloseable {
   @Override
   public void close() {
     unmap();
-    fds.forEach(Libc.INSTANCE::close);
+    LocalSockets.closeAll(fds);
     fds.clear();
   }
 }

@@ -99,10 +99,14 @@ public final class ResidentServer implements AutoCloseable {
     Path path = socketPath.toAbsolutePath();
     ResidentWeights.requireShort(path);
     makeFolder(path);
-    int lockFile = lock(path);
     return Cleanup.orUndo(
-        () -> new ResidentServer(path, lockFile, bind(path), log),
-        () -> Libc.INSTANCE.close(lockFile));
+        () -> lock(path),
+        lockFile ->
+            Cleanup.orUndo(
+                () -> bind(path),
+                socket -> new ResidentServer(path, lockFile, socket, log),
+                Libc.INSTANCE::close),
+        Libc.INSTANCE::close);
   }
 
   private static void makeFolder(Path path) {
@@ -119,10 +123,11 @@ public final class ResidentServer implements AutoCloseable {
   private static int lock(Path path) {
     Path file = path.resolveSibling(path.getFileName() + ".lock");
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
-    int opened =
-        Errno.require(FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600)), "open", file);
     return Cleanup.orUndo(
-        () -> {
+        () ->
+            Errno.require(
+                FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600)), "open", file),
+        opened -> {
           int locked = FileCalls.retried(() -> Libc.INSTANCE.lock(opened, FileCalls.F_WRLCK, 0, 1));
           if (locked == -Errno.EAGAIN.code() || locked == -Errno.EACCES.code()) {
             throw new MisuseException(
@@ -133,18 +138,20 @@ public final class ResidentServer implements AutoCloseable {
           Errno.check(locked, "lock", file);
           return opened;
         },
-        () -> Libc.INSTANCE.close(opened));
+        Libc.INSTANCE::close);
   }
 
   /// Makes the socket. The caller holds the lock, so no other live server uses the path.
   private static int bind(Path path) {
     requireSocket(path);
     Errno.check(Libc.INSTANCE.unlink(path), Errno.ENOENT, "unlink", path);
-    int socket = Errno.require(LocalSockets.serverSocket(), "socket", path);
-    Cleanup.orUndo(
-        () -> Errno.check(LocalSockets.listen(socket, path), "bind", path),
-        () -> Libc.INSTANCE.close(socket));
-    return socket;
+    return Cleanup.orUndo(
+        () -> Errno.require(LocalSockets.serverSocket(), "socket", path),
+        socket -> {
+          Errno.check(LocalSockets.listen(socket, path), "bind", path);
+          return socket;
+        },
+        Libc.INSTANCE::close);
   }
 
   /// Refuses to replace a file that is not a socket, since no server can have made that file.
@@ -185,9 +192,15 @@ public final class ResidentServer implements AutoCloseable {
   }
 
   private void giveUp(ResidentImage image) {
-    if (image != current && answering.values().stream().noneMatch(one -> one.image() == image)) {
-      image.close();
+    if (image == current) {
+      return;
     }
+    for (Answering one : answering.values()) {
+      if (one.image() == image) {
+        return;
+      }
+    }
+    image.close();
   }
 
   /// The number of clients of each version.
@@ -265,15 +278,30 @@ public final class ResidentServer implements AutoCloseable {
     }
     full = false;
     ResidentImage image = current;
-    if (image == null || LocalSockets.peerUser(client) != LocalSockets.user()) {
-      Libc.INSTANCE.close(client);
+    boolean begun = false;
+    try {
+      begun = image != null && begin(client, image);
+    } finally {
+      if (!begun) {
+        Libc.INSTANCE.close(client);
+      }
+    }
+    if (begun) {
+      answer(client, lines);
+    } else {
       lines.add(image == null ? "a client came too early" : "another user's process was refused");
-      return;
+    }
+  }
+
+  /// @return whether the client is this user's
+  private boolean begin(int client, ResidentImage image) {
+    if (LocalSockets.peerUser(client) != LocalSockets.user()) {
+      return false;
     }
     Frames.Answer answer = new Frames.Answer(image.catalogue().toBytes(), image.fds());
     long deadline = System.nanoTime() + LONGEST_ANSWER.toNanos();
     answering.put(client, new Answering(image, answer, deadline));
-    answer(client, lines);
+    return true;
   }
 
   private void refuse(int code, List<String> lines) {
@@ -299,9 +327,9 @@ public final class ResidentServer implements AutoCloseable {
       return;
     }
     int version = one.image().catalogue().version();
+    readers.put(client, version);
     answering.remove(client);
     giveUp(one.image());
-    readers.put(client, version);
     lines.add("a client has version " + version + "; " + readers.size() + " now");
   }
 
@@ -322,16 +350,17 @@ public final class ResidentServer implements AutoCloseable {
     ended = true;
     int _ = Libc.INSTANCE.unlink(path);
     Libc.INSTANCE.close(socket);
-    readers.keySet().forEach(Libc.INSTANCE::close);
+    LocalSockets.closeAll(readers.keySet());
     readers.clear();
-    ResidentImage last = current;
-    current = null;
-    for (int client : List.copyOf(answering.keySet())) {
-      drop(client, "", new ArrayList<>());
+    LocalSockets.closeAll(answering.keySet());
+    try {
+      Cleanup.forEach(answering.values(), one -> one.image().close());
+      answering.clear();
+    } finally {
+      if (current != null) {
+        current.close();
+      }
+      Libc.INSTANCE.close(lockFile);
     }
-    if (last != null) {
-      giveUp(last);
-    }
-    Libc.INSTANCE.close(lockFile);
   }
 }

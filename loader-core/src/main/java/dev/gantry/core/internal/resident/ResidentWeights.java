@@ -99,8 +99,10 @@ public final class ResidentWeights implements AutoCloseable {
   static ResidentWeights hold(Location location, Duration longest) {
     Path path = socketPath(location);
     requireShort(path);
-    int socket = Errno.require(LocalSockets.socket(), "socket", path);
-    return Cleanup.orUndo(() -> hold(path, socket, longest), () -> Libc.INSTANCE.close(socket));
+    return Cleanup.orUndo(
+        () -> Errno.require(LocalSockets.socket(), "socket", path),
+        socket -> hold(path, socket, longest),
+        Libc.INSTANCE::close);
   }
 
   private static ResidentWeights hold(Path path, int socket, Duration longest) {
@@ -109,9 +111,10 @@ public final class ResidentWeights implements AutoCloseable {
     if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
       throw refused(path, "the server is another user's; weights come only from your own");
     }
-    Frames.Frame frame = Frames.receive(socket, System.nanoTime() + longest.toNanos());
     return Cleanup.orUndo(
-        () -> of(path, socket, frame), () -> frame.fds().forEach(Libc.INSTANCE::close));
+        () -> Frames.receive(socket, System.nanoTime() + longest.toNanos()),
+        frame -> of(path, socket, frame),
+        frame -> LocalSockets.closeAll(frame.fds()));
   }
 
   private static void connect(int socket, Path path) {
@@ -263,14 +266,12 @@ public final class ResidentWeights implements AutoCloseable {
     int at = 0;
     for (ResidentPart part : catalogue.parts()) {
       if (part.name().equals(location.fileName())) {
-        List<Integer> own = duplicates(fds.subList(at, at + part.descriptors()));
-        return Optional.of(
-            new ResidentFile(
-                location,
-                new ResidentFile.Identity(socketPath, number, part.name()),
-                part,
-                this::device,
-                own));
+        List<Integer> held = fds.subList(at, at + part.descriptors());
+        ResidentFile.Identity identity = new ResidentFile.Identity(socketPath, number, part.name());
+        return Cleanup.orUndo(
+            () -> duplicates(held),
+            own -> Optional.of(new ResidentFile(location, identity, part, this::device, own)),
+            LocalSockets::closeAll);
       }
       at += part.descriptors();
     }
@@ -284,7 +285,7 @@ public final class ResidentWeights implements AutoCloseable {
           held.forEach(fd -> own.add(Errno.require(LocalSockets.duplicate(fd), "dup", socketPath)));
           return own;
         },
-        () -> own.forEach(Libc.INSTANCE::close));
+        () -> LocalSockets.closeAll(own));
   }
 
   /// Closes the descriptors and the connection. A second call does nothing.
@@ -293,7 +294,7 @@ public final class ResidentWeights implements AutoCloseable {
     if (!closed) {
       closed = true;
       HELD.remove(number);
-      fds.forEach(Libc.INSTANCE::close);
+      LocalSockets.closeAll(fds);
       Libc.INSTANCE.close(socket);
     }
   }

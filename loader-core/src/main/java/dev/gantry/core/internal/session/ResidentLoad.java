@@ -44,12 +44,13 @@ final class ResidentLoad {
   }
 
   private static Optional<FileMapping> map(Location location, Device device) {
-    return ResidentStore.find(location)
-        .flatMap(found -> {
+    Function<ResidentFile, Optional<FileMapping>> mapping =
+        found -> {
           try (ResidentFile file = found) {
             return file.device().equals(device) ? Optional.of(file.map()) : Optional.empty();
           }
-        });
+        };
+    return ResidentStore.find(location).flatMap(mapping);
   }
 
   /// Copies extents that a server has in memory of this device to the memory of the parts, and
@@ -97,9 +98,9 @@ final class ResidentLoad {
       List<ResidentSource> sources,
       Device device,
       TransferOptions options) {
-    ResidentImage image = ResidentImage.allocate(version, entry, sources, device);
     return Cleanup.orUndo(
-        () -> {
+        () -> ResidentImage.allocate(version, entry, sources, device),
+        image -> {
           List<ReadInto> parts = new ArrayList<>();
           for (ResidentImage.Range range : image.targets()) {
             Location file = sources.get(range.source()).file();
@@ -113,6 +114,6 @@ final class ResidentLoad {
           image.seal();
           return image;
         },
-        image::close);
+        ResidentImage::close);
   }
 }

@@ -150,7 +150,7 @@ public final class CudaSharing {
                   : CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ);
           check(call(ACCESS, address, bytes, access.address(), 1, 0), "cuMemSetAccess", subject);
           return address;
-        } catch (TransferException refused) {
+        } catch (TransferException | OutOfMemoryError refused) {
           if (mapped) {
             int _ = call(UNMAP, address, bytes, 0, 0, 0);
           }
@@ -165,8 +165,8 @@ public final class CudaSharing {
 
   /// Unmaps memory. Call this after all work that uses the memory is done.
   public static void unmap(long address, long bytes) {
-    check(call(UNMAP, address, bytes, 0, 0, 0), "cuMemUnmap", bytes + " bytes");
-    check(call(FREE, address, bytes, 0, 0, 0), "cuMemAddressFree", bytes + " bytes");
+    check(call(UNMAP, address, bytes, 0, 0, 0), "cuMemUnmap", bytes);
+    check(call(FREE, address, bytes, 0, 0, 0), "cuMemAddressFree", bytes);
   }
 
   private static void release(long handle) {
@@ -209,6 +209,13 @@ public final class CudaSharing {
   private static void putLocation(MemorySegment at, long offset, int ordinal) {
     at.set(JAVA_INT, offset, CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE);
     at.set(JAVA_INT, offset + 4, ordinal);
+  }
+
+  /// Makes the text only for a failure, since unmapping must not need heap.
+  private static void check(int result, String operation, long bytes) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      check(result, operation, bytes + " bytes");
+    }
   }
 
   private static void check(int result, String operation, String subject) {

@@ -266,6 +266,13 @@ public final class LocalSockets {
     return seals >= 0 && (seals & SEALED) == SEALED;
   }
 
+  /// Closes descriptors. This needs no heap.
+  public static void closeAll(Iterable<Integer> fds) {
+    for (int fd : fds) {
+      int _ = Libc.INSTANCE.close(fd);
+    }
+  }
+
   /// Returns a second descriptor of the same file.
   public static int duplicate(int fd) {
     return call(FCNTL, fd, F_DUPFD_CLOEXEC, 0, 0);
