@@ -37,6 +37,12 @@ public sealed interface Location {
       }
       URI uri = new URI(text);
       if (uri.getScheme().equalsIgnoreCase("file")) {
+        if (uri.getRawAuthority() != null) {
+          throw new MisuseException(
+              "location must name no host after file: (was "
+                  + text
+                  + "); file:///folder/file is a path of this machine");
+        }
         return of(Path.of(uri));
       }
       if (!start.group().endsWith("//")) {

@@ -81,5 +81,10 @@ class LocationTest {
     assertThatThrownBy(() -> Location.of(""))
         .isInstanceOf(MisuseException.class)
         .hasMessage("location must be a path or a URI (was empty)");
+    assertThatThrownBy(() -> Location.of("file://folder/file"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "location must name no host after file: (was file://folder/file);"
+                + " file:///folder/file is a path of this machine");
   }
 }

@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.FileErrors;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -33,6 +34,7 @@ public final class MadeFolders {
   /// @throws MisuseException if a file has the folder's name
   /// @throws TransferException if a folder cannot be made
   public static MadeFolders make(Folders folders, Path folder) {
+    requireNoUrl(folder);
     MadeFolders all = new MadeFolders(folders);
     return Cleanup.orUndo(
         () -> {
@@ -44,7 +46,16 @@ public final class MadeFolders {
 
   /// Makes the folder of a file, as [#make] does.
   public static MadeFolders makeFor(Folders folders, Path file) {
+    requireNoUrl(file);
     return make(folders, file.resolveSibling(""));
+  }
+
+  /// Refuses `Path.of("s3://bucket/run")`, which would become the folders `s3:` and `bucket` on the disk.
+  private static void requireNoUrl(Path path) {
+    if (FileErrors.isUrl(path.toString())) {
+      throw new MisuseException(
+          path + ": there is no such folder" + FileErrors.whyMissing(path.toString()));
+    }
   }
 
   private void make(Path folder) {

@@ -275,6 +275,15 @@ class SafetensorsOutputTest {
   }
 
   @Test
+  void aPathThatWasMadeOfAUrlIsRefused() {
+    String reason = ": there is no such folder; a Path holds no URL";
+    assertRefused(sharded(Path.of("s3://bucket/run"), 1), "s3:/bucket/run" + reason);
+    Path file = Path.of("s3://x.safetensors");
+    assertRefused(NewSafetensors.file(file, tensors(1, 1), Map.of()), file + reason);
+    assertThat(Path.of("s3:")).doesNotExist();
+  }
+
+  @Test
   void theFolderIsMadeWithThoseAboveItAndTakenBack() throws IOException {
     Path target = folder.resolve("a/b/c");
     FaultyFileCalls full =

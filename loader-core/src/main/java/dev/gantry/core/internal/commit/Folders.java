@@ -7,6 +7,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.FileErrors;
 import java.nio.file.Path;
 
 /// Changes entries of folders durably. An entry that was created, renamed or removed is on the disk only after
@@ -22,10 +23,14 @@ public final class Folders {
     this.calls = calls;
   }
 
-  /// Creates one folder, and returns when the folder is on the disk.
+  /// Creates one folder, and returns when the folder is on the disk. A folder named `~` is not created, since
+  /// its name is a path that no shell has expanded: reading there fails with the same words.
   ///
   /// @throws TransferException if the folder cannot be created, or exists already; nothing has changed then
   public void create(Path folder) {
+    if (folder.endsWith("~")) {
+      throw FileErrors.isMissing("mkdir", folder.toString());
+    }
     Errno.check(calls.mkdir(folder, MODE), "mkdir", folder);
     Cleanup.orUndo(() -> sync(parent(folder)), () -> removeFolder(folder));
   }

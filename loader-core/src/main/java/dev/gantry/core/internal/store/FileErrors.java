@@ -7,6 +7,7 @@ import dev.gantry.core.internal.natives.Errno;
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
+import java.util.regex.Pattern;
 
 /// Turns exceptions of `java.nio` into the kernel's error codes, so that all failures of files
 /// have codes.
@@ -15,6 +16,9 @@ import java.nio.file.FileSystemException;
 public final class FileErrors {
   /// The encoding of the JVM's file names, which the locale decides.
   private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
+
+  /// A URL as a [java.nio.file.Path] has it, which joins slashes.
+  private static final Pattern URL = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+:/.*");
 
   private FileErrors() {}
 
@@ -34,11 +38,24 @@ public final class FileErrors {
     return new TransferException(operation, subject, Errno.failure(Errno.EISDIR.code()));
   }
 
+  /// Makes the error for a file or folder that is not there.
+  public static TransferException isMissing(String operation, String subject) {
+    return of(operation, subject, Errno.ENOENT.code());
+  }
+
+  /// Whether a path's text is what is left of a URL, such as `s3:/bucket/key`; `./s3:/bucket/key` is a path.
+  public static boolean isUrl(String name) {
+    return URL.matcher(name).matches();
+  }
+
   /// Returns a guess why there is no file of this name, as the end of an error message; empty if
   /// the name looks right.
   public static String whyMissing(String name) {
-    if (name.startsWith("~/") || name.contains("/~/")) {
+    if (("/" + name + "/").contains("/~/")) {
       return "; only shells take ~ for the home folder";
+    }
+    if (isUrl(name)) {
+      return "; a Path holds no URL, and a path of this name begins with ./";
     }
     // The JVM replaces each byte of a name that it cannot decode by one of these characters.
     return !NAMES.equals("UTF-8") && (name.indexOf('?') >= 0 || name.indexOf('\uFFFD') >= 0)

@@ -3,17 +3,20 @@ package dev.gantry.core.internal.commit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -50,6 +53,18 @@ class FoldersTest {
   void aFolderThatIsThereAlready() {
     assertThat(failureOf(() -> folders.create(root)))
         .hasMessage("mkdir failed: %s: %s", root, words(Errno.EEXIST));
+  }
+
+  @Test
+  void aHomeFolderThatNoShellHasExpandedIsNotMade() {
+    Path home = root.resolve("~");
+    assertThat(failureOf(() -> folders.create(home)))
+        .hasMessage(
+            "mkdir failed: %s: %s; only shells take ~ for the home folder",
+            home, words(Errno.ENOENT));
+    assertThatThrownBy(() -> OwnFiles.makeFolder(home.resolve("cache")))
+        .isInstanceOf(NoSuchFileException.class);
+    assertThat(home).doesNotExist();
   }
 
   @Test

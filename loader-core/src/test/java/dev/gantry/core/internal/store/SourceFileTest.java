@@ -182,6 +182,8 @@ class SourceFileTest {
         .hasMessage("open failed: %s: errno 2 ENOENT: No such file or directory", missing);
     assertThat(failureOf(() -> open(Path.of("~/missing"), CachePolicy.BUFFERED)))
         .hasMessageEndingWith("No such file or directory; only shells take ~ for the home folder");
+    assertThat(failureOf(() -> open(Path.of("s3://bucket/missing"), CachePolicy.BUFFERED)))
+        .hasMessageEndingWith("; a Path holds no URL, and a path of this name begins with ./");
   }
 
   @Test
