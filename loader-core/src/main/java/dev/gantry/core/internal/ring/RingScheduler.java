@@ -343,7 +343,7 @@ final class RingScheduler<T> {
 
   private void checkOpen() {
     if (closed) {
-      throw new MisuseException("this ring is closed");
+      throw new MisuseException("no more batches: the dataset or its session is closed");
     }
     if (end != null) {
       throw ended(end);

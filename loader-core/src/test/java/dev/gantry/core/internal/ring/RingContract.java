@@ -476,7 +476,7 @@ abstract class RingContract {
         .noneMatch(thread -> thread.getName().startsWith("gantry-ring-"));
     assertThatThrownBy(ring::next)
         .isInstanceOf(MisuseException.class)
-        .hasMessage("this ring is closed");
+        .hasMessage("no more batches: the dataset or its session is closed");
     for (RingBatch<Expected> batch : held) {
       batch.label().check(batch);
       batch.close();
@@ -519,7 +519,9 @@ abstract class RingContract {
     awaitSleep(consumer);
     Thread closer = Thread.ofPlatform().start(ring::close);
     consumer.join();
-    assertThat(thrown.get()).isInstanceOf(MisuseException.class).hasMessage("this ring is closed");
+    assertThat(thrown.get())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("no more batches: the dataset or its session is closed");
     goOn.countDown();
     closer.join();
     ring.close();

@@ -75,7 +75,8 @@ class RingsTest {
               _ -> {});
       ring.close();
       ring.start();
-      assertThatThrownBy(ring::next).hasMessage("this ring is closed");
+      assertThatThrownBy(ring::next)
+          .hasMessage("no more batches: the dataset or its session is closed");
       assertThat(source.asked()).isZero();
       assertThat(source.closed()).isEqualTo(1);
     }
