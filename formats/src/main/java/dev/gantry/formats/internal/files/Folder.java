@@ -56,9 +56,12 @@ public record Folder(GantrySession session, Location location, List<Location> fi
                 files.stream().sorted(Comparator.comparing(Location::fileName)).toList()));
   }
 
+  /// A link that leads nowhere counts as a file: opening it is an error with its name, and leaving it out would
+  /// load a part of the weights.
   private static List<Location> list(Path folder) {
     return FolderEntries.of(folder).stream()
-        .filter(Files::isRegularFile)
+        .filter(file ->
+            Files.isRegularFile(file) || (Files.isSymbolicLink(file) && !Files.exists(file)))
         .sorted()
         .map(Location::of)
         .toList();

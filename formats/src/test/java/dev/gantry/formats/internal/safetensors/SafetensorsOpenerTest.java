@@ -132,6 +132,16 @@ class SafetensorsOpenerTest {
   }
 
   @Test
+  void aDanglingLinkInAFolderWithoutAnIndexIsAnErrorAndNotLeftOut() throws IOException {
+    dataFile("1.safetensors", "a");
+    Path link = folder.resolve("2.safetensors");
+    Files.createSymbolicLink(link, folder.resolve("gone"));
+    assertThatThrownBy(() -> SafetensorsOpener.open(GantrySession.shared(), folder))
+        .isInstanceOf(TransferException.class)
+        .hasMessageStartingWith("open failed: " + link + ": errno 2 ENOENT");
+  }
+
+  @Test
   void aTensorThatItsShardLacksIsNamed() throws IOException {
     dataFile("1.safetensors", "a");
     assertRefused(
