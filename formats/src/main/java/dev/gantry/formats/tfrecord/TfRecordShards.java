@@ -11,7 +11,6 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.stream.IntStream;
 
 /// Writes a set of TFRecord files, named as TensorFlow names them: `train-00000-of-00010` to
@@ -95,14 +94,22 @@ public final class TfRecordShards implements AutoCloseable {
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed
   ///     then
-  /// @throws MisuseException if the record is too long, or the writer was committed or closed
+  /// @throws MisuseException if there is no such shard, the record is too long, or the writer was
+  ///     committed or closed
   public void write(int shard, MemorySegment record) {
-    writers.get(Objects.checkIndex(shard, writers.size())).write(record);
+    writer(shard).write(record);
   }
 
   /// How many records were written to a shard.
+  ///
+  /// @throws MisuseException if there is no such shard
   public long records(int shard) {
-    return writers.get(shard).records();
+    return writer(shard).records();
+  }
+
+  private TfRecordWriter writer(int shard) {
+    MisuseException.requireRange("shard", shard, 0, writers.size() - 1);
+    return writers.get(shard);
   }
 
   /// Gives all files their names once all of them are on the disk. Closes the writer, even if

@@ -162,6 +162,20 @@ class TfRecordShardsTest {
   }
 
   @Test
+  void aShardThatTheSetDoesNotHaveIsMisuse() {
+    try (TfRecordShards shards =
+        TfRecordShards.create(session, tree, "train", 2, Compression.NONE)) {
+      assertThatThrownBy(() -> shards.write(2, MemorySegment.ofArray(new byte[1])))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("shard must be 0 to 1 (was 2)");
+      assertThatThrownBy(() -> shards.records(-1))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("shard must be 0 to 1 (was -1)");
+    }
+    assertThat(names(tree)).isEmpty();
+  }
+
+  @Test
   void aFolderThatIsOneSetTakesNoOther() {
     try (JointFiles joint = JointFiles.begin(session, tree, true)) {
       List<Path> _ = joint.finish(List.of());
