@@ -249,6 +249,25 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void aModelWithoutABlockAndATrainerThatIsClosed() {
+    try (Training other = new Training(Training.perceptron(), Optimizers.adam());
+        Model empty = Model.newInstance("empty", "PyTorch");
+        CheckpointSaver saver = builder().build()) {
+      assertThatThrownBy(() -> saver.save(SaveRequest.builder().setStep(1).setModel(empty).build()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("setBlock of the model must be given (was null)");
+      assertSaved(saver, 1);
+      assertThatThrownBy(() -> saver.restore(RestoreRequest.builder().setModel(empty).build()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("setBlock of the model must be given (was null)");
+      other.trainer.close();
+      assertThatThrownBy(() -> saver.restoreLatest(other.model, other.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the trainer is closed: it takes no arrays");
+    }
+  }
+
+  @Test
   void oneFolderHasTheCheckpointsOfOneModel() {
     try (Training other = new Training(Training.perceptron(), Optimizers.adam());
         CheckpointSaver saver = builder().build()) {

@@ -85,6 +85,10 @@ class DatasetMisuseTest {
     try (TfRecordDataset dataset = builder.build()) {
       isRefused(() -> dataset.restore(null), "state must be given (was null)");
       isRefused(() -> dataset.getData(null), "manager must be given (was null)");
+      NDManager closed = NDManager.newBaseManager();
+      closed.close();
+      isRefused(
+          () -> dataset.getData(closed).iterator(), "the manager is closed: it takes no arrays");
     }
     try (TfRecordDataset dataset = builder.optTransform(_ -> null).build();
         NDManager manager = NDManager.newBaseManager()) {

@@ -59,6 +59,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   /// @param parts the batches of each device, in the order of the devices
   public DatasetIteration(
       List<Batches> parts, DatasetState from, DatasetSettings settings, NDManager manager) {
+    PyTorch.requireOpen("the manager", manager);
     Batches batches = parts.getFirst();
     this.manager = manager;
     this.settings = settings;

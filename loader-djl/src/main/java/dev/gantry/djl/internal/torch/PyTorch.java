@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.torch;
 
 import ai.djl.engine.Engine;
 import ai.djl.engine.EngineException;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.pytorch.engine.PtEngine;
@@ -111,6 +112,14 @@ public final class PyTorch {
               .formatted(device, library().folder(), System.mapLibraryName("torch_cuda")));
     }
     return target;
+  }
+
+  /// @param name whose manager it is, as the error says it
+  /// @throws MisuseException if the manager is closed
+  public static void requireOpen(String name, NDManager manager) {
+    if (!manager.isOpen()) {
+      throw new MisuseException(name + " is closed: it takes no arrays");
+    }
   }
 
   public static TensorShape shape(Shape shape) {

@@ -66,7 +66,7 @@ public record RestoreTarget(
   /// @throws MisuseException if nothing is left to restore
   Chosen choose(SequencedMap<String, StoredTensor> saved) {
     SequencedMap<String, Parameter> parameters =
-        new LinkedHashMap<>(TrainerParts.parameters(model.getBlock()));
+        new LinkedHashMap<>(TrainerParts.parameters(model));
     SequencedMap<String, StoredTensor> values = new LinkedHashMap<>(saved);
     SequencedMap<String, String> skipped = new LinkedHashMap<>();
     parameters.forEach((path, parameter) -> {

@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.Device;
+import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
@@ -70,11 +71,14 @@ public record TrainerParts(
                   "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
         };
     return new TrainerParts(
-        trainer,
-        store,
-        optimizer,
-        server instanceof OneUpdate,
-        parameters(trainer.getModel().getBlock()));
+        trainer, store, optimizer, server instanceof OneUpdate, parameters(trainer.getModel()));
+  }
+
+  /// All parameters of a model's block.
+  ///
+  /// @throws MisuseException if the model has no block, or two parameters have the same path
+  public static SequencedMap<String, Parameter> parameters(Model model) {
+    return parameters(MisuseException.requireGiven("setBlock of the model", model.getBlock()));
   }
 
   /// All parameters of a block, initialised or not, by their path, in the block's order. A

@@ -39,7 +39,7 @@ public record TrainingContents(
   /// @throws MisuseException if a parameter is not initialised
   public static SequencedMap<String, NDArray> initialized(Model model) {
     SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
-    TrainerParts.parameters(model.getBlock())
+    TrainerParts.parameters(model)
         .forEach((path, parameter) -> {
           if (!parameter.isInitialized()) {
             throw new MisuseException("the parameter '" + path + "' is not initialised");

@@ -11,6 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.TensorLoad;
@@ -61,6 +62,7 @@ public record TrainingRestore(
     Trainer trainer = target.trainer();
     if (trainer != null) {
       TrainingContents.requireOf(target.model(), trainer);
+      PyTorch.requireOpen("the trainer", trainer.getManager());
       requireTraining(state, target);
     }
     RestoreTarget.Chosen chosen = target.choose(checkpoint.open(TrainingContents.MODEL).tensors());

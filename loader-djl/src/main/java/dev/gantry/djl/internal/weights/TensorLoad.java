@@ -70,9 +70,7 @@ public final class TensorLoad {
     this.manager = manager;
     this.settings = settings;
     this.replicated = replicated;
-    if (!manager.isOpen()) {
-      throw new MisuseException("the manager is closed: it takes no arrays");
-    }
+    PyTorch.requireOpen("the manager", manager);
     devices.forEach(asked -> {
       if (settings.lazy() && !PyTorch.device(asked).equals(Device.HOST)) {
         throw new MisuseException(
