@@ -12,7 +12,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
@@ -20,62 +19,19 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.ExtendWith;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
-/// Rules map tensors to parameters and transform the tensors. Rules that leave out or repeat a
-/// parameter or tensor are refused.
-@ExtendWith(NoLeaks.class)
-class ParameterRulesTest {
-  private static final LoadOptions DEFAULTS = LoadOptions.defaults();
-  private static final LoadOptions IN_PIECES =
-      LoadOptions.builder().slabBytes(4096).optAsStored(true).build();
-
-  @TempDir private Path folder;
-  private NDManager manager;
-
-  @BeforeEach
-  void open() {
-    manager = NDManager.newBaseManager();
-  }
-
-  @AfterEach
-  void close() {
-    manager.close();
-  }
-
-  /// A rule, and the DJL operation on an array with the same result.
-  record Case(
-      String name,
-      Shape tensor,
-      UnaryOperator<NDArray> expected,
-      List<TensorTransform> transforms) {
-    Case(
-        String name, Shape tensor, UnaryOperator<NDArray> expected, TensorTransform... transforms) {
-      this(name, tensor, expected, List.of(transforms));
-    }
-
-    @Override
-    public String toString() {
-      return name;
-    }
-  }
-
+/// Rules by which tensors become parameters: names, transforms, types and what may be missing.
+class ParameterRulesTest extends ParameterRulesFixture {
   /// Tensors of 12 KB, which are loaded in pieces if a slab holds 4 KiB.
   static Stream<Case> cases() {
     return Stream.of(
@@ -126,10 +82,6 @@ class ParameterRulesTest {
             pad(1, 64)));
   }
 
-  private static UnaryOperator<NDArray> rows(String index) {
-    return array -> array.get(new NDIndex(index));
-  }
-
   @ParameterizedTest
   @MethodSource("cases")
   void aNewParameter(Case each) throws IOException {
@@ -164,25 +116,6 @@ class ParameterRulesTest {
     load(each, DType.BF16, parameters, IN_PIECES);
     assertThat(parameters.get("p").getArray().getDataType()).isEqualTo(DataType.BFLOAT16);
     assertIs(parameters.get("p"), each);
-  }
-
-  private LoadReport load(Case each, DType dtype, ParameterList parameters, LoadOptions options)
-      throws IOException {
-    Path file = folder.resolve(dtype + ".safetensors");
-    new WeightsFile()
-        .tensor("t", dtype, PyTorch.shape(each.tensor()), values(each.tensor()))
-        .write(file);
-    ParameterNames names =
-        ParameterNames.builder()
-            .rule("p", "t", each.transforms().toArray(TensorTransform[]::new))
-            .build();
-    try (Weights weights = Weights.open(file)) {
-      return weights.load(manager, parameters, names, options);
-    }
-  }
-
-  private static double[] values(Shape shape) {
-    return IntStream.range(0, Math.toIntExact(shape.size())).mapToDouble(i -> i % 251).toArray();
   }
 
   private void assertIs(Parameter parameter, Case each) {
@@ -419,197 +352,11 @@ class ParameterRulesTest {
         .containsEntry("02Layer_key_weight", "transpose, part 1 of 3 along axis 0");
   }
 
-  @Test
-  void twoRulesForOneParameter() throws IOException {
-    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("{any}", "t").build();
-    assertRefused(
-        matrix("t", 1, 2),
-        parameters("p"),
-        names,
-        "'p'",
-        "two rules",
-        "'p' -> 't'",
-        "'{any}' -> 't'");
-  }
-
-  @Test
-  void twoRulesForOneTensor() throws IOException {
-    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("q", "t").build();
-    assertRefused(
-        matrix("t", 1, 2), parameters("p", "q"), names, "'t'", "two rules", "'p'", "'q'", "tie(");
-  }
-
-  @Test
-  void twoTensorsOfOneAlias() throws IOException {
-    Path file =
-        new WeightsFile()
-            .vector("old.gamma", DType.F32, 1)
-            .vector("older.gamma", DType.F32, 1)
-            .write(folder.resolve("aliases.safetensors"));
-    ParameterNames names =
-        ParameterNames.builder().rule("p", "weight").alias("{any}.gamma", "weight").build();
-    assertRefused(
-        file, parameters("p"), names, "'old.gamma'", "'older.gamma'", "both count as 'weight'");
-  }
-
-  @Test
-  void aRuleForNoParameter() throws IOException {
-    ParameterNames names = ParameterNames.builder().rule("p", "t").rule("layer{i}", "x{i}").build();
-    assertRefused(
-        matrix("t", 1, 2), parameters("p"), names, "'layer{i}' -> 'x{i}'", "no parameter", "'p'");
-    ParameterNames optional =
-        ParameterNames.builder().rule("p", "t").optRule("layer{i}", "x{i}").build();
-    load(matrix("t", 1, 2), parameters("p"), optional, DEFAULTS);
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"01Linear_{k}", "{name}_{k*}"})
-  void aRuleWhoseNumberMeetsText(String parameter) throws IOException {
-    ParameterNames names = ParameterNames.builder().rule(parameter, "fc1.{k}").build();
-    assertRefused(
-        matrix("t", 1, 2),
-        parameters("01Linear_bias"),
-        names,
-        "matches no parameter; the parameters are '01Linear_bias'",
-        "; {k} stands for a whole number; {name} is text without dots, {name*} text with dots");
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"02Linear_{k}", "01Linear_{kind}x", "01Linear_bia"})
-  void aRuleThatTextWouldNotFitIsToldNothingOfNumbers(String parameter) throws IOException {
-    ParameterNames names = ParameterNames.builder().rule(parameter, "t").build();
-    assertThatThrownBy(() -> load(matrix("t", 1, 2), parameters("01Linear_bias"), names, DEFAULTS))
-        .hasMessageEndingWith("matches no parameter; the parameters are '01Linear_bias'");
-  }
-
-  @Test
-  void aParameterWithoutARuleAndATensorWithoutOne() throws IOException {
-    Path file =
-        new WeightsFile()
-            .vector("t", DType.F32, 1)
-            .vector("layer.wieght", DType.F32, 1)
-            .write(folder.resolve("odd.safetensors"));
-    ParameterNames names =
-        ParameterNames.builder().rule("p", "t").rule("q", "layer.weight").build();
-    assertRefused(
-        file,
-        parameters("p", "q", "r"),
-        names,
-        "'q', 'r'",
-        "near to it: 'layer.wieght'",
-        "tensor 'layer.wieght'",
-        "optPartial(true)");
-    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
-    LoadReport report = load(file, parameters("p", "q", "r"), names, partial);
-    assertThat(report.missing()).containsExactly("q", "r");
-    assertThat(report.unexpected()).containsExactly("layer.wieght");
-  }
-
-  @Test
-  void transformsThatDoNotFit() throws IOException {
-    Path file = matrix("t", 4, 6);
-    for (TensorTransform transform :
-        List.of(
-            permute(0, 2, 1),
-            reshape(5, -1),
-            reshape(5, 5),
-            part(0, 0, 3),
-            part(2, 0, 2),
-            slice(1, 3, 7),
-            pad(0, 3))) {
-      assertRefused(
-          file,
-          parameters("p"),
-          ParameterNames.builder().rule("p", "t", transform).build(),
-          "'t' (F32 [4, 6])",
-          "'p' -> 't'",
-          transform.toString(),
-          "cannot be applied to [4, 6]");
-    }
-    ParameterList shaped = new ParameterList();
-    shaped.add("p", shaped("p", 7));
-    assertRefused(
-        file,
-        shaped,
-        ParameterNames.builder().rule("p", "t", reshape(-1)).build(),
-        "the parameter has shape [7]",
-        "this gives [24]");
-  }
-
-  @Test
-  void rulesThatCannotBe() {
-    assertMisuse(() -> permute(0, 0), "permute", "[0, 0]");
-    assertMisuse(() -> part(0, 3, 3), "index of part must be 0 to 2 (was 3)");
-    assertMisuse(() -> slice(0, 3, 2), "to of slice");
-    assertMisuse(() -> reshape(-1, -1), "reshape");
-    assertMisuse(() -> ParameterNames.builder().rule("p", "{x}"), "'{x}'", "does not capture");
-    assertMisuse(
-        () -> ParameterNames.builder().rule("p", "t", pad(0, 3), transpose()),
-        "pad must be the last");
-    assertMisuse(() -> ParameterNames.builder().concat("p", 0, List.of()), "1 to");
-    assertRefused(
-        matrixUnchecked(), parameters("p"), ParameterNames.builder().tie("p", "x").build(), "'x'");
-  }
-
-  private Path matrixUnchecked() {
-    try {
-      return matrix("t", 1, 1);
-    } catch (IOException e) {
-      throw new java.io.UncheckedIOException(e);
-    }
-  }
-
-  private static void assertMisuse(
-      org.assertj.core.api.ThrowableAssert.ThrowingCallable call, String... words) {
-    assertThatThrownBy(call).isInstanceOf(MisuseException.class).hasMessageContainingAll(words);
-  }
-
-  private void assertRefused(
-      Path file, ParameterList parameters, ParameterNames names, String... words) {
-    assertMisuse(() -> load(file, parameters, names, DEFAULTS), words);
-    assertThat(parameters.values()).noneMatch(Parameter::isInitialized);
-    NoLeaks.assertNothingIsHeld();
-  }
-
-  private LoadReport load(
-      Path file, ParameterList parameters, ParameterNames names, LoadOptions options) {
-    try (Weights weights = Weights.open(file)) {
-      return weights.load(manager, parameters, names, options);
-    }
-  }
-
-  private Path matrix(String name, int rows, int columns) throws IOException {
-    Shape shape = new Shape(rows, columns);
-    return new WeightsFile()
-        .tensor(name, DType.F32, PyTorch.shape(shape), values(shape))
-        .write(folder.resolve("matrix.safetensors"));
-  }
-
   private static float[] floats(double... values) {
     float[] floats = new float[values.length];
     for (int i = 0; i < floats.length; i++) {
       floats[i] = (float) values[i];
     }
     return floats;
-  }
-
-  private static float[] values(ParameterList parameters, String name) {
-    return parameters.get(name).getArray().toFloatArray();
-  }
-
-  private static ParameterList parameters(String... names) {
-    ParameterList list = new ParameterList();
-    for (String name : names) {
-      list.add(name, parameter(name).build());
-    }
-    return list;
-  }
-
-  private static Parameter shaped(String name, long size) {
-    return parameter(name).optShape(new Shape(size)).build();
-  }
-
-  private static Parameter.Builder parameter(String name) {
-    return Parameter.builder().setName(name).setType(Parameter.Type.WEIGHT);
   }
 }

@@ -59,7 +59,7 @@ class WeightsExportTest {
     manager.close();
   }
 
-  static Stream<ParameterRulesTest.Case> cases() {
+  static Stream<ParameterRulesFixture.Case> cases() {
     return ParameterRulesTest.cases();
   }
 
@@ -92,13 +92,13 @@ class WeightsExportTest {
 
   @ParameterizedTest
   @MethodSource("cases")
-  void whatIsWrittenIsTheFile(ParameterRulesTest.Case each) throws IOException {
+  void whatIsWrittenIsTheFile(ParameterRulesFixture.Case each) throws IOException {
     for (DType dtype : List.of(DType.F32, DType.BF16)) {
       roundTrip(each, dtype);
     }
   }
 
-  private void roundTrip(ParameterRulesTest.Case each, DType dtype) throws IOException {
+  private void roundTrip(ParameterRulesFixture.Case each, DType dtype) throws IOException {
     TensorShape shape = PyTorch.shape(each.tensor());
     double[] values =
         IntStream.range(0, Math.toIntExact(each.tensor().size()))
