@@ -8,22 +8,27 @@ import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Each worker of a GPU fails at one of its heap allocations after the other, in a JVM of its own.
-/// The test takes minutes.
-@EnabledIfSystemProperty(named = "gantry.every.allocation", matches = "\\d+")
+/// Each thread that works with a GPU fails at some of its heap allocations, in a JVM of its own.
+/// With `-Dgantry.every.allocation=5000` it fails at each of them, which takes minutes.
 class EveryAllocationStubTest {
+  /// How many allocations of each operation fail.
+  private static final int MOST = Integer.getInteger("gantry.every.allocation", 5);
+
   @Test
   void eachOperationEndsAndTheNextIsRight(@TempDir Path folder) throws IOException {
+    Map<String, String> environment = new HashMap<>(HeapFaults.environment(folder));
+    environment.put("GANTRY_STUB_CUDA_DEVICES", "2");
     String out =
         StubbedJvm.run(
                 EveryAllocationStubProgram.class,
-                HeapFaults.environment(folder),
+                environment,
                 Files.createDirectory(folder.resolve("data")).toString(),
-                System.getProperty("gantry.every.allocation"))
+                Integer.toString(MOST))
             .requirePassed();
     assertThat(out).contains("caller converts: ").doesNotContain("left by");
     System.out.println(out);
