@@ -191,7 +191,7 @@ class UnfinishedUploadTest {
         .hasMessageContaining("404");
   }
 
-  /// What comes behind the bound is not read.
+  /// The client does not read the bytes behind the bound.
   @Test
   void anAnswerThatIsTooLongNamesNoUpload() {
     begun = " ".repeat(1 << 20) + "<UploadId>fresh</UploadId>";
