@@ -76,7 +76,7 @@ final class ShardFolder implements ShardWriter.Output {
     }
     Set<Path> ours = new HashSet<>(JointFiles.known(folder, index, file -> sizes(session, file)));
     FolderEntries.of(folder).stream()
-        .filter(file -> SHARD.matcher(file.getFileName().toString()).matches())
+        .filter(file -> isShard(file.getFileName().toString()))
         .filter(file -> !ours.contains(file))
         .sorted()
         .findFirst()
@@ -87,6 +87,11 @@ final class ShardFolder implements ShardWriter.Output {
                   + ShardSet.FILE_NAME
                   + " is missing; name another place");
         });
+  }
+
+  /// Whether a file has the name of a shard.
+  static boolean isShard(String name) {
+    return SHARD.matcher(name).matches();
   }
 
   /// Returns the sizes of the shards that an index names.

@@ -128,6 +128,13 @@ public final class ShardSet {
   /// @param withShards whether to check the shards' files, too
   static ShardSet read(Session session, Location file, boolean withShards) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
+      if (ShardFolder.isShard(file.fileName())) {
+        throw new MalformedFileException(
+            file,
+            0,
+            "another-format",
+            "not " + FILE_NAME + ": a shard is read by its folder's name");
+      }
       OtherFormats.refuse(bytes, FILE_NAME);
       return new ShardIndexParser(bytes, withShards).parse();
     }

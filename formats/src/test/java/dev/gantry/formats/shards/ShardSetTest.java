@@ -345,6 +345,15 @@ class ShardSetTest {
         .hasMessageContaining("ENOENT");
   }
 
+  @Test
+  void aShardInPlaceOfItsFolderIsNamedAsOne() throws IOException {
+    Path shard = Files.write(folder.resolve("shard-00000.bin"), new byte[4096]);
+    assertThatThrownBy(() -> ShardSet.open(shard))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageEndingWith(
+            "another-format: not shards.json: a shard is read by its folder's name");
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 4096, TWO_BYTES - 1})
   void aTruncatedShardIsNamedWithItsEnd(int length) throws IOException {
