@@ -87,6 +87,15 @@ class ReadBesideTrainingTest {
   }
 
   @Test
+  void theFolderOfARunIsNoWeightsAndTheErrorNamesACheckpoint() {
+    save(1, 0.5);
+    assertThatThrownBy(() -> Weights.open(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("the folder has no weights")
+        .hasMessageEndingWith("; it has checkpoints; name one, such as gantry-step-1");
+  }
+
+  @Test
   void aFileInPlaceOfTheFolderIsRefused() throws IOException {
     Path file = Files.createFile(folder.resolve("file"));
     assertThatThrownBy(() -> Checkpoints.at(file).openLatest())

@@ -8,7 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
@@ -147,19 +147,9 @@ enum Format {
         UNKNOWN,
         "the folder has no weights (%s), no %s, and no TFRecord file or tar archive%s"
             .formatted(
-                weightsFormats(), ShardSet.FILE_NAME, checkpoint(session, folder.location())));
-  }
-
-  /// Returns advice for the end of an error's reason: it names one of the folder's checkpoints.
-  /// Empty if the folder has none.
-  private static String checkpoint(GantrySession session, Location folder) {
-    return folder instanceof Location.Local(Path path, _)
-        ? CheckpointStore.list(session, path)
-            .latestWhole()
-            .map(latest ->
-                "; it has checkpoints; name one, such as " + latest.folder().getFileName())
-            .orElse("")
-        : "";
+                weightsFormats(),
+                ShardSet.FILE_NAME,
+                CheckpointListing.advice(session, folder.location())));
   }
 
   static boolean hasShards(Folder folder) {

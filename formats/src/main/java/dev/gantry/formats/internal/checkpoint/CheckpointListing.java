@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -187,5 +188,17 @@ public record CheckpointListing(
 
   public Optional<CheckpointFolder> ofStep(long step) {
     return checkpoints().stream().filter(one -> one.step() == step).findFirst();
+  }
+
+  /// Returns advice for the end of an error's reason, where a folder was taken for weights: it names one of the
+  /// folder's checkpoints. Empty if the folder has none.
+  public static String advice(GantrySession session, Location folder) {
+    return folder instanceof Location.Local(Path path, _)
+        ? CheckpointStore.list(session, path)
+            .latestWhole()
+            .map(latest ->
+                "; it has checkpoints; name one, such as " + latest.folder().getFileName())
+            .orElse("")
+        : "";
   }
 }

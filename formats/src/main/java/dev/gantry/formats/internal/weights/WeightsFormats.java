@@ -24,6 +24,9 @@ import org.jspecify.annotations.Nullable;
 
 /// The registered weights formats; finds the format of a file.
 public final class WeightsFormats {
+  /// The kind of the error for a folder that no format recognises.
+  public static final String NO_WEIGHTS = "no-weights";
+
   /// How many of a file's first bytes a format sees.
   private static final int START_BYTES = 512;
 
@@ -93,7 +96,7 @@ public final class WeightsFormats {
             new MalformedFileException(
                 folder.location(),
                 0,
-                "no-weights",
+                NO_WEIGHTS,
                 "the folder has no weights, such as " + suffixes()));
   }
 

@@ -3,11 +3,13 @@ package dev.gantry.djl.internal.weights;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -40,7 +42,7 @@ public record OpenWeights(
 
   public static OpenWeights of(Location location, GantrySession session) {
     if (!ResidentWeights.isServer(location)) {
-      WeightsCatalogue contents = WeightsFormats.open(session, location);
+      WeightsCatalogue contents = open(session, location);
       return new OpenWeights(contents, () -> RecordedSums.of(session, contents), false);
     }
     ResidentWeights held = ResidentWeights.hold(location);
@@ -54,6 +56,20 @@ public record OpenWeights(
           return new OpenWeights(contents, () -> refuse(location), false, Optional.of(held));
         },
         held::close);
+  }
+
+  private static WeightsCatalogue open(GantrySession session, Location location) {
+    try {
+      return WeightsFormats.open(session, location);
+    } catch (MalformedFileException e) {
+      String advice =
+          e.kind().equals(WeightsFormats.NO_WEIGHTS)
+              ? CheckpointListing.advice(session, location)
+              : "";
+      throw advice.isEmpty()
+          ? e
+          : new MalformedFileException(e.file(), e.offset(), e.kind(), e.detail() + advice);
+    }
   }
 
   private static List<KnownChecksums.Known> refuse(Location location) {
