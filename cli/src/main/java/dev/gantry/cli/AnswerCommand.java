@@ -45,9 +45,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "answer",
     description =
-        "Loads a folder with config.json and weights of a known architecture, or a GGUF file of"
-            + " Llama's, and prints what the model answers to a file of inputs. With --chat, it"
-            + " answers messages.")
+        "Loads a folder with config.json and weights of a known architecture, or a GGUF file of a"
+            + " Llama model, and prints the model's outputs for a file of inputs. With --chat, the"
+            + " model answers messages.")
 final class AnswerCommand extends ReportCommand {
   /// The floating-point type of the model's arithmetic.
   enum Type {
@@ -72,7 +72,8 @@ final class AnswerCommand extends ReportCommand {
   @Option(
       names = "--input",
       paramLabel = "FILE",
-      description = "JSON: {\"inputs\": {NAME: {\"shape\", \"dtype\", \"values\"}}}.")
+      description =
+          "A JSON file of inputs: {\"inputs\": {NAME: {\"shape\", \"dtype\", \"values\"}}}.")
   private @Nullable Path input;
 
   @Option(
@@ -83,7 +84,7 @@ final class AnswerCommand extends ReportCommand {
   @Option(
       names = "--message",
       paramLabel = "TEXT",
-      description = "With --chat: answers this instead.")
+      description = "With --chat: the only message to answer; standard input is not read.")
   private @Nullable String message;
 
   @Option(
@@ -102,7 +103,9 @@ final class AnswerCommand extends ReportCommand {
     }
     if (chat ? json : message != null) {
       throw new MisuseException(
-          chat ? "--chat prints text: there is no --json" : "--message needs --chat");
+          chat
+              ? "--json must not be given with --chat, which prints text"
+              : "--message needs --chat");
     }
   }
 

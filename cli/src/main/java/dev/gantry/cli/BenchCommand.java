@@ -43,46 +43,52 @@ final class BenchCommand implements Callable<Integer> {
   @Option(
       names = "--out",
       paramLabel = "FOLDER",
-      description = "Where bench.json and bench.html go; made if it is not there.")
+      description =
+          "The folder for bench.json and bench.html; the folder is made if it does not exist.")
   private @Nullable Path out;
 
   @Option(
       names = "--folder",
       paramLabel = "FOLDER",
       description =
-          "Where the files to measure with are made, and removed; the system's place for temporary"
-              + " files by default.")
+          "The folder in which temporary files for the measurements are made and deleted; by"
+              + " default, the system's temporary folder.")
   private @Nullable Path folder;
 
   @Option(
       names = "--file",
       paramLabel = "FILE",
-      description = "A safetensors file of yours to load in place of files of random bytes.")
+      description = "A safetensors file to load instead of files of random bytes.")
   private @Nullable Path file;
 
   @Mixin private DeviceOption device;
 
-  @Option(names = "--quick", description = "Fewer points and repeats: within a minute.")
+  @Option(
+      names = "--quick",
+      description = "Measure fewer points with fewer repeats, within a minute.")
   private boolean quick;
 
   @Option(
       names = "--size-mib",
       paramLabel = "N",
       split = ",",
-      description = "Sizes of the files to make; what suits the machine by default.")
+      description = "The sizes of the files to make; by default chosen for the machine.")
   private List<Integer> sizes = List.of();
 
   @Option(
       names = "--repeats",
       paramLabel = "N",
-      description = "Runs of each point, if there is time; 5 by default, 3 with --quick.")
+      description =
+          "The number of runs of each point, if the time budget allows; 5 by default, 3 with"
+              + " --quick.")
   private @Nullable Integer repeats;
 
   @Option(
       names = "--seconds",
       paramLabel = "N",
       description =
-          "Once they are used up, nothing more is begun, and what is left out is said; "
+          "The time budget: after N seconds no measurement begins, and the report names those left"
+              + " out; "
               + SECONDS
               + " by default, "
               + GPU_SECONDS
@@ -94,7 +100,7 @@ final class BenchCommand implements Callable<Integer> {
   @Option(
       names = "--from",
       paramLabel = "JSON",
-      description = "Measure nothing: draw the page of this bench.json again.")
+      description = "Draw the page of this bench.json again, without measuring.")
   private @Nullable Path from;
 
   @Option(names = "--json", description = "Print JSON.")
@@ -141,7 +147,7 @@ final class BenchCommand implements Callable<Integer> {
         Files.createDirectories(out);
       } catch (IOException _) {
         throw new MisuseException(
-            "--out must be a folder that is there or can be made (was " + out + ")");
+            "--out must be a folder that exists or can be made (was " + out + ")");
       }
     }
     if (folder != null && !Files.isDirectory(folder)) {
@@ -157,11 +163,13 @@ final class BenchCommand implements Callable<Integer> {
       MisuseException.requireRange("--seconds", seconds, 1, 86_400);
     }
     if (file != null && !sizes.isEmpty()) {
-      throw new MisuseException("--size-mib must not stand beside --file (was " + sizes + ")");
+      throw new MisuseException("--size-mib cannot be combined with --file (was " + sizes + ")");
     }
     if (from != null && (file != null || quick || !sizes.isEmpty() || device.isChosen())) {
       throw new MisuseException(
-          "--from must stand without options of measuring (was " + from + ")");
+          "--from cannot be combined with --file, --quick, --size-mib or --device (was "
+              + from
+              + ")");
     }
   }
 

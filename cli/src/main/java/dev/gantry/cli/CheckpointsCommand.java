@@ -10,6 +10,6 @@ import picocli.CommandLine.Command;
     subcommands = {ListCommand.class, VerifyCommand.class, DiffCommand.class, PruneCommand.class})
 final class CheckpointsCommand {
   static final String FOLDER =
-      "A folder of checkpoints, or the folder of one; a path, or an s3 URL. Of one also an http or"
-          + " https URL.";
+      "A folder of checkpoints, or the folder of one checkpoint: a path or an s3 URL. One"
+          + " checkpoint may also be an http or https URL.";
 }

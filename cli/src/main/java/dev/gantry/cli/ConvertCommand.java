@@ -96,10 +96,10 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "IN OUT",
       hideParamSyntax = true,
       description = {
-        "IN: " + Input.DESCRIPTION + " Of texts and tar archives, several.",
-        "OUT: of weights one file where the name ends in .safetensors, else a folder without"
-            + " safetensors files; of raw tensor shards a TFRecord file; of all else a folder with"
-            + " neither shards nor weights. Weights also go to an s3 URL."
+        "IN: " + Input.DESCRIPTION + " Texts, Parquet files and tar archives may be several.",
+        "OUT: for weights, one file if the name ends in .safetensors, otherwise a folder without"
+            + " safetensors files; either may be an s3 URL. For raw tensor shards, a TFRecord file."
+            + " For all other inputs, a folder with neither shards nor weights."
       })
   private List<Location> paths;
 
@@ -107,8 +107,8 @@ final class ConvertCommand extends ReportCommand {
       names = TO,
       paramLabel = "KIND",
       description =
-          "Weights IN: safetensors, or dcp, a folder of torch.distributed.checkpoint; safetensors"
-              + " by default.")
+          "Weights IN: the format to write, safetensors (the default) or dcp, a folder of"
+              + " torch.distributed.checkpoint.")
   private @Nullable Target target;
 
   @Option(
@@ -123,8 +123,8 @@ final class ConvertCommand extends ReportCommand {
       names = SAMPLES,
       paramLabel = "N",
       description =
-          "TFRecord, Parquet, pictures, tar archives or texts IN: so many samples in each raw"
-              + " tensor shard but the last.")
+          "TFRecord, Parquet, pictures, tar archives or texts IN: the number of samples in each raw"
+              + " tensor shard except the last.")
   private @Nullable Long samplesPerShard;
 
   @Option(
@@ -132,19 +132,18 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "NAME=DTYPE[SHAPE]",
       converter = FieldType.Converter.class,
       description =
-          "TFRecord IN: what a feature becomes, as in image=U8[28,28]. By default bytes become U8,"
-              + " floats F32 and integers I64, all of them along one axis, and a single number a"
-              + " scalar.")
+          "TFRecord IN: the dtype and shape of the field that a feature becomes, such as"
+              + " image=U8[28,28]. Bytes become U8, floats F32 and integers I64 by default, with"
+              + " one axis; a single number becomes a scalar.")
   private List<FieldType> fieldTypes = new ArrayList<>();
 
   @Option(
       names = PAD,
       description =
-          "TFRecord IN: fill shorter and missing features with 0 up to the longest, and write their"
-              + " lengths beside them, as NAME_length; reads IN twice."
-              + " Without it features of different lengths are refused. Tar archives IN: the same"
-              + " for members. Texts IN: fill up the last"
-              + " block instead of leaving it out.")
+          "TFRecord IN: pad shorter and missing features with 0 to the longest length, and write"
+              + " the lengths as a field NAME_length; IN is read twice. Without this option,"
+              + " features of different lengths are refused. Tar archives IN: the same for members."
+              + " Texts IN: pad the last block instead of dropping it.")
   private boolean pad;
 
   @Option(
@@ -152,13 +151,13 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "H[xW]",
       converter = ImageSize.class,
       description =
-          "Pictures IN, also in tar archives: the height and width that all get, as in 224 or"
-              + " 224x320; what does not fit is cropped.")
+          "Pictures IN, also in tar archives: the height and width of the decoded pictures, such as"
+              + " 224 or 224x320. Pictures of other proportions are cropped.")
   private @Nullable ImageDecoding size;
 
   @Option(
       names = STRETCH,
-      description = "Pictures IN: change their proportions instead of cropping them.")
+      description = "Pictures IN: change the pictures' proportions instead of cropping them.")
   private boolean stretch;
 
   @Option(
@@ -166,8 +165,8 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "NAME",
       split = ",",
       description =
-          "Parquet IN: the columns that become fields; tar archives IN: the extensions. All by"
-              + " default.")
+          "Parquet IN: the columns that become fields. Tar archives IN: the extensions that become"
+              + " fields. All of them become fields by default.")
   private List<String> columns = new ArrayList<>();
 
   @Mixin private TextOptions texts;
@@ -181,7 +180,9 @@ final class ConvertCommand extends ReportCommand {
   @Option(
       names = COMPRESSION,
       paramLabel = "KIND",
-      description = "Raw tensor shards IN: none, gzip or zlib; none by default.")
+      description =
+          "Raw tensor shards IN: the compression of the TFRecord files: none (the default), gzip or"
+              + " zlib.")
   private @Nullable Compression compression;
 
   @Override
@@ -191,9 +192,9 @@ final class ConvertCommand extends ReportCommand {
     }
     if (paths.size() > 2 && !texts.given() && !isParquet() && !areArchives()) {
       throw new MisuseException(
-          "only texts, with "
+          "only texts (with "
               + TextOptions.TOKENS
-              + ", Parquet and tar archives may be several files");
+              + "), Parquet files and tar archives may be several files");
     }
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
@@ -232,7 +233,9 @@ final class ConvertCommand extends ReportCommand {
     }
     if (input() instanceof Location.Local(Path path, _) && ImageFolder.isOne(path)) {
       throw new MisuseException(
-          "IN is a folder of pictures; " + SIZE + " must say how large they get");
+          "IN is a folder of pictures; "
+              + SIZE
+              + " must give the height and width of the decoded pictures");
     }
     if (TextOptions.areTexts(input().fileName())) {
       throw texts.missing();
@@ -328,7 +331,7 @@ final class ConvertCommand extends ReportCommand {
       return path;
     }
     throw new MisuseException(
-        "OUT must be a local path for all but weights (was " + output() + ")");
+        "OUT must be a local path unless IN is weights (was " + output() + ")");
   }
 
   private Location input() {

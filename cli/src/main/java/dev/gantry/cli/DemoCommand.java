@@ -28,17 +28,19 @@ final class DemoCommand implements Callable<Integer> {
   @Option(
       names = "--dir",
       paramLabel = "FOLDER",
-      description = "Where the temporary folder is made; the system's place for such by default.")
+      description =
+          "The folder in which the demo makes a folder of its own; by default, the system's"
+              + " temporary folder.")
   private @Nullable Path parent;
 
   @Option(
       names = "--bytes",
       paramLabel = "N",
       defaultValue = "2000000000",
-      description = "How large the weights are, nearly; ${DEFAULT-VALUE} by default.")
+      description = "The approximate size of the weights in bytes; ${DEFAULT-VALUE} by default.")
   private long bytes;
 
-  @Option(names = "--keep", description = "Leave the temporary folder there.")
+  @Option(names = "--keep", description = "Keep the temporary folder.")
   private boolean keep;
 
   @Override
@@ -50,7 +52,7 @@ final class DemoCommand implements Callable<Integer> {
     PrintWriter out = spec.commandLine().getOut();
     try (TemporaryFolder folder = TemporaryFolder.create("gantry-demo-", parent, keep)) {
       Demo.run(folder.path(), bytes, out);
-      out.println(folder.path() + (keep ? " stays there." : " goes now."));
+      out.println(folder.path() + (keep ? " is kept." : " is deleted."));
     }
     return 0;
   }

@@ -15,7 +15,7 @@ final class DeviceOption {
   @Option(
       names = "--device",
       paramLabel = "DEVICE",
-      description = "host or cuda:N; the first GPU, or host where there is none, by default.")
+      description = "host or cuda:N; by default the first GPU, or host if there is no GPU.")
   private @Nullable Device device;
 
   boolean isChosen() {

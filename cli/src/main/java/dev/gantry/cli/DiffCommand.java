@@ -15,8 +15,8 @@ import picocli.CommandLine.Parameters;
     name = "diff",
     description =
         "Prints which tensors were added or removed, have another dtype or shape, or other values."
-            + " Recorded checksums are compared where both have them, else the bytes. The exit code"
-            + " is 1 if there is a difference.")
+            + " Recorded checksums are compared if both sides have them, otherwise the bytes. The"
+            + " exit code is 1 if there is a difference.")
 final class DiffCommand extends ReportCommand {
   private static final String SIDE = "A checkpoint's folder, or weights of any format; also a URL.";
 

@@ -26,8 +26,8 @@ import picocli.CommandLine.Parameters;
     name = "digest",
     description =
         "Loads through the engine and prints the SHA-256 of every tensor, of every field of shards,"
-            + " of every TFRecord record, or of every field of WebDataset samples; records and"
-            + " samples are read and checked by the CPU on every device.")
+            + " of every TFRecord record, or of every field of WebDataset samples. The CPU reads"
+            + " and checks records and samples, whatever the device.")
 final class DigestCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;
@@ -36,8 +36,8 @@ final class DigestCommand extends ReportCommand {
       names = "--as",
       paramLabel = "TYPE",
       description =
-          "Digests of the values as ${COMPLETION-CANDIDATES}: floating-point and quantised tensors"
-              + " of weights become this type, integers stay as they are.")
+          "Print digests of the values as ${COMPLETION-CANDIDATES}: floating-point and quantised"
+              + " tensors of weights are cast to this type, integers stay as they are.")
   private @Nullable Type type;
 
   /// A type to which floating-point and quantised tensors are cast.
@@ -59,7 +59,7 @@ final class DigestCommand extends ReportCommand {
   Report report(GantrySession session) {
     Input input = Input.open(session, file);
     if (type != null && !(input instanceof Input.Weights)) {
-      throw new MisuseException("--as is for weights: samples have no type to cast to");
+      throw new MisuseException("--as applies only to weights (FILE has samples: " + file + ")");
     }
     return switch (input) {
       case Input.Weights(WeightsCatalogue weights) ->

@@ -39,7 +39,7 @@ import picocli.CommandLine.Parameters;
 /// why no better transport is available.
 @Command(
     name = "doctor",
-    description = "Shows devices and libraries, and which transport files would take.")
+    description = "Shows devices and libraries, and the transport that each file would use.")
 final class DoctorCommand extends ReportCommand {
   private static final Logger LOG = LoggerFactory.getLogger(DoctorCommand.class);
   private static final long MAX_READ_BYTES = 64L << 20;
@@ -48,8 +48,8 @@ final class DoctorCommand extends ReportCommand {
       arity = "0..1",
       paramLabel = "PATH",
       description =
-          "A file, or a folder whose files are looked at. Of the largest, up to 64 MiB are read to"
-              + " see how fast its disk is.")
+          "A file, or a folder whose files are examined. Up to 64 MiB of the largest file are read"
+              + " to measure the speed of its disk.")
   private @Nullable Path path;
 
   @Option(
@@ -105,7 +105,7 @@ final class DoctorCommand extends ReportCommand {
     try (Loaded _ = session.load(List.of(new ExtentRequest(begin, 1)), Device.HOST, direct)) {
       // The bytes are not used; the read only serves to measure the disk.
     } catch (TransferException e) {
-      LOG.info("no look at the disk of {}: {}", begin.file(), e.getMessage());
+      LOG.info("cannot measure the disk of {}: {}", begin.file(), e.getMessage());
     }
   }
 

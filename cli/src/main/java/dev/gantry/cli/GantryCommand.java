@@ -40,7 +40,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
     scope = ScopeType.INHERIT,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:well",
+      " 0:success",
       " 1:an index is not usable, or tensors differ",
       "64:usage",
       "65:malformed input",
@@ -77,7 +77,7 @@ public final class GantryCommand {
 
   @Option(
       names = "--verbose",
-      description = "Show where an error came from.",
+      description = "Print the stack trace of an error.",
       scope = ScopeType.INHERIT)
   private boolean verbose;
 
@@ -95,7 +95,9 @@ public final class GantryCommand {
   @Option(
       names = "--cache-bytes",
       paramLabel = "N",
-      description = "Keep at most N bytes there, or MB, GB, TB; half of the disk by default.",
+      description =
+          "Keep at most N bytes in the cache folder; N may end in MB, GB or TB. The default is half"
+              + " of the disk.",
       scope = ScopeType.INHERIT)
   void cacheBytes(String bytes) {
     System.setProperty(CacheSettings.BYTES_PROPERTY, bytes);
@@ -121,7 +123,7 @@ public final class GantryCommand {
   ///
   /// @return the exit code
   public static int run(PrintWriter out, PrintWriter err, String... arguments) {
-    return run(out, err, () -> "it takes no more", arguments);
+    return run(out, err, () -> "the output refused further text", arguments);
   }
 
   /// @param refusal returns why `out` did not accept all that was printed

@@ -40,14 +40,14 @@ final class IndexCommand extends ReportCommand {
       paramLabel = "FILE",
       description =
           "TFRecord files and tar archives without compression, safetensors files, or folders of"
-              + " them. TFRecord and tar also as s3 URLs: the indexes are uploaded.")
+              + " them. TFRecord files and archives may also be s3 URLs; their indexes are"
+              + " uploaded.")
   private List<Location> paths;
 
   @Option(
       names = "--check",
       description =
-          "Write nothing; say whether each TFRecord file and archive has an index of it as it is"
-              + " now.")
+          "Write nothing; print whether each TFRecord file and archive has an up-to-date index.")
   private boolean check;
 
   @Override
@@ -69,7 +69,7 @@ final class IndexCommand extends ReportCommand {
     List<Location> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
     if (check && !weights.isEmpty()) {
       throw new MisuseException(
-          "--check is for TFRecord files and archives; `load --verify` checks weights");
+          "--check applies only to TFRecord files and archives; `load --verify` checks weights");
     }
     if (check) {
       return new CheckedIndexes(

@@ -20,9 +20,8 @@ import picocli.CommandLine.Parameters;
     name = "inspect",
     description =
         "Shows what weights, raw tensor shards, TFRecord files or WebDataset archives hold, without"
-            + " loading them. Of"
-            + " TFRecord files without a usable index, all records are read to be counted and"
-            + " checked.")
+            + " loading them. If a TFRecord file has no usable index, all its records are read,"
+            + " counted and checked.")
 final class InspectCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;

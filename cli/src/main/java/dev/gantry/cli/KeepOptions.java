@@ -12,25 +12,31 @@ import picocli.CommandLine.Option;
 
 /// The options for the rules that keep checkpoints. The rules are those of a checkpoint saver.
 final class KeepOptions {
-  @Option(names = "--keep-last", paramLabel = "N", description = "Keep those saved last.")
+  @Option(
+      names = "--keep-last",
+      paramLabel = "N",
+      description = "Keep the N checkpoints saved last.")
   private @Nullable Integer last;
 
   @Option(
       names = "--keep-every",
       paramLabel = "STEPS",
-      description = "Keep those whose step is a multiple of this.")
+      description = "Keep checkpoints whose step is a multiple of STEPS.")
   private @Nullable Long every;
 
   @Option(
       names = "--keep-best",
       paramLabel = "N",
-      description = "Keep the best by --metric and --goal.")
+      description = "Keep the N best checkpoints by --metric and --goal.")
   private @Nullable Integer best;
 
   @Option(names = "--metric", paramLabel = "NAME", description = "The metric of --keep-best.")
   private @Nullable String metric;
 
-  @Option(names = "--goal", paramLabel = "GOAL", description = "${COMPLETION-CANDIDATES}")
+  @Option(
+      names = "--goal",
+      paramLabel = "GOAL",
+      description = "The goal of --keep-best for the metric: ${COMPLETION-CANDIDATES}.")
   private Retention.@Nullable Goal goal;
 
   /// Returns the rules that were given; empty if none was given.
@@ -64,7 +70,7 @@ final class KeepOptions {
     }
     if (best == null || metric == null || goal == null) {
       throw new MisuseException(
-          "--keep-best N, --metric NAME and --goal minimize or maximize go together");
+          "--keep-best N, --metric NAME and --goal minimize or maximize must be given together");
     }
     MisuseException.requireRange("--keep-best", best, 1, Integer.MAX_VALUE);
     return Optional.of(new Retention.Best(metric, best, goal));
@@ -75,8 +81,12 @@ final class KeepOptions {
       TreeSet<String> known = new TreeSet<>();
       saves.forEach(one -> known.addAll(one.metrics().keySet()));
       throw new MisuseException(
-          "--metric is \"%s\", of which no checkpoint has a value: they have %s"
-              .formatted(rule.metric(), known.isEmpty() ? "none" : String.join(", ", known)));
+          "--metric: no checkpoint has the metric \"%s\"; %s"
+              .formatted(
+                  rule.metric(),
+                  known.isEmpty()
+                      ? "they have no metrics"
+                      : "their metrics are " + String.join(", ", known)));
     }
   }
 }

@@ -15,8 +15,8 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "list",
     description =
-        "Lists checkpoints: step, time, bytes, metrics, whether they are complete and, with rules,"
-            + " which of them stay.")
+        "Lists checkpoints with their steps, times, bytes, metrics and states. If rules are given,"
+            + " the list also shows which rules keep each checkpoint.")
 final class ListCommand extends ReportCommand {
   @Parameters(paramLabel = "FOLDER", description = CheckpointsCommand.FOLDER)
   private Location folder;

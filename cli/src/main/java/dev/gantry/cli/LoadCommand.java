@@ -28,7 +28,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /// `load`: measures how fast weights are loaded into memory.
-@Command(name = "load", description = "Loads weights and prints how fast.")
+@Command(name = "load", description = "Loads weights and prints the time and the rate.")
 final class LoadCommand extends ReportCommand {
   @Parameters(
       paramLabel = "FILE",
@@ -40,8 +40,8 @@ final class LoadCommand extends ReportCommand {
       paramLabel = "DEVICE",
       split = ",",
       description =
-          "host or cuda:N, or several as in cuda:0,cuda:1; the first GPU, or host where there is"
-              + " none, by default.")
+          "host or cuda:N, or several, such as cuda:0,cuda:1; by default the first GPU, or host if"
+              + " there is no GPU.")
   private @Nullable List<Device> devices;
 
   @Option(names = "--repeat", paramLabel = "N", defaultValue = "1", description = "Load N times.")
@@ -51,8 +51,8 @@ final class LoadCommand extends ReportCommand {
       names = "--transport",
       paramLabel = "T",
       description =
-          "The only transport to use: ${COMPLETION-CANDIDATES}; chosen per file and range by"
-              + " default.")
+          "The only transport to use: ${COMPLETION-CANDIDATES}; by default chosen for each file and"
+              + " range.")
   private @Nullable Transport transport;
 
   @Option(
@@ -65,20 +65,20 @@ final class LoadCommand extends ReportCommand {
   @Option(
       names = "--threads",
       paramLabel = "N",
-      description = "Readers at once; what suits the transport by default.")
+      description = "The number of concurrent readers; by default chosen for the transport.")
   private @Nullable Integer threads;
 
   @Option(
       names = "--request-mib",
       paramLabel = "N",
-      description = "MiB in one read; what suits the transport by default.")
+      description = "The size of one read in MiB; by default chosen for the transport.")
   private @Nullable Integer requestMib;
 
   @Option(
       names = "--verify",
       description =
-          "Compare each tensor's checksum while it is read: those of a checkpoint's manifest, or"
-              + " those that `index` makes.")
+          "Compare each tensor with its checksum while it is read. The checksums come from a"
+              + " checkpoint's manifest, or from `index`.")
   private boolean verify;
 
   @Override

@@ -26,8 +26,8 @@ import picocli.CommandLine.TypeConversionException;
 @Command(
     name = "map",
     description =
-        "Prints a block's parameters beside the tensors of weights, matches them where shapes and"
-            + " names leave no doubt, and prints rules for names to paste.")
+        "Prints a block's parameters beside the tensors of weights, matches them if shapes and"
+            + " names are unambiguous, and prints rules for the names, to be pasted into code.")
 final class MapCommand extends ReportCommand {
   @Parameters(
       paramLabel = "FOLDER",

@@ -22,15 +22,18 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "prune",
     description =
-        "Prints which checkpoints the rules do not keep, and removes them with --yes. The one saved"
-            + " last always stays, and so do damaged ones and files that no saver wrote.")
+        "Prints which checkpoints the rules do not keep, and removes them with --yes. The"
+            + " checkpoint saved last is always kept, and so are damaged checkpoints and files that"
+            + " no saver wrote.")
 final class PruneCommand extends ReportCommand {
   @Parameters(paramLabel = "FOLDER", description = "A folder of checkpoints, or its s3 URL.")
   private Location folder;
 
   @Mixin private KeepOptions keep;
 
-  @Option(names = "--yes", description = "Remove them; else nothing is changed.")
+  @Option(
+      names = "--yes",
+      description = "Remove the checkpoints; without this option nothing changes.")
   private boolean yes;
 
   @Override
@@ -43,7 +46,8 @@ final class PruneCommand extends ReportCommand {
                 new MisuseException(
                     "prune needs a rule: --keep-last N, --keep-every STEPS or --keep-best N"));
     if (saved.single().isPresent()) {
-      throw new MisuseException(folder + " is one checkpoint; name the folder that it lies in");
+      throw new MisuseException(
+          "FOLDER must be a folder of checkpoints (" + folder + " is one checkpoint)");
     }
     // The bytes are counted before the files are removed.
     ListedCheckpoints listed = ListedCheckpoints.of(listing, Optional.of(retention));

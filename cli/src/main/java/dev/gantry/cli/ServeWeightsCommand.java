@@ -35,7 +35,7 @@ import picocli.CommandLine.Spec;
     name = "serve-weights",
     description =
         "Keeps weights in memory, on a GPU or the CPU, for other processes of this user, which open"
-            + " them as gantry-resident:///path/to/socket. Runs until it is ended.")
+            + " them as gantry-resident:///path/to/socket. The command runs until it is stopped.")
 final class ServeWeightsCommand implements Runnable {
   /// The name of the group in a training's checkpoint that holds the weights.
   private static final String MODEL = "model";
@@ -46,7 +46,7 @@ final class ServeWeightsCommand implements Runnable {
       paramLabel = "FOLDER",
       description =
           "Weights: a file or folder, also as an s3, http or https URL; or a folder of checkpoints,"
-              + " of which the latest is kept.")
+              + " whose latest checkpoint is kept in memory.")
   private Location folder;
 
   @Mixin private DeviceOption device;
@@ -55,8 +55,8 @@ final class ServeWeightsCommand implements Runnable {
       names = "--socket",
       paramLabel = "PATH",
       description =
-          "Where to listen; by default NAME.sock, named as the folder, in $$XDG_RUNTIME_DIR/gantry"
-              + " or ~/.cache/gantry.")
+          "The socket to listen on; by default NAME.sock in $$XDG_RUNTIME_DIR/gantry or"
+              + " ~/.cache/gantry, where NAME is the name of FOLDER.")
   private @Nullable Path socket;
 
   @Option(
@@ -64,9 +64,9 @@ final class ServeWeightsCommand implements Runnable {
       paramLabel = "SECONDS",
       defaultValue = "2",
       description =
-          "How often to look whether local weights were replaced; ${DEFAULT-VALUE} by default, 0"
-              + " for never. New clients then get the new ones, and the old ones go with their last"
-              + " reader.")
+          "How often to check for replaced local weights; ${DEFAULT-VALUE} by default, 0 for never."
+              + " New clients then get the new weights. The old weights are freed when their last"
+              + " client disconnects.")
   private int every;
 
   @Override
@@ -157,7 +157,7 @@ final class ServeWeightsCommand implements Runnable {
         return;
       } catch (GantryException e) {
         // While files are replaced, some may be missing or incomplete, so the old weights stay.
-        say("not replaced: " + e.getMessage());
+        say("the old weights stay: " + e.getMessage());
       }
     }
   }

@@ -24,8 +24,8 @@ final class TextOptions {
       names = TOKENS,
       paramLabel = "N",
       description =
-          "Texts IN, JSON lines, also as GZIP, or Parquet: write their tokens as blocks of N, end"
-              + " to end.")
+          "Texts IN (JSON Lines, plain or GZIP, or Parquet): concatenate the tokens of all texts,"
+              + " and write them as blocks of N tokens.")
   private @Nullable Integer tokens;
 
   @Option(names = TOKENIZER, paramLabel = "FILE", description = "Texts IN: a tokenizer.json.")
@@ -35,15 +35,15 @@ final class TextOptions {
       names = TEXT,
       paramLabel = "NAME",
       defaultValue = "text",
-      description = "Texts IN: the member or column that has the text; 'text' by default.")
+      description = "Texts IN: the member or column that holds the text; 'text' by default.")
   private String text;
 
   @Option(
       names = EOS,
       paramLabel = "TOKEN",
       description =
-          "Texts IN: the token after each text. By default that of the tokenizer_config.json beside"
-              + " the tokenizer.")
+          "Texts IN: the token after each text; by default the eos_token of the"
+              + " tokenizer_config.json beside the tokenizer.")
   private @Nullable String eos;
 
   @Option(

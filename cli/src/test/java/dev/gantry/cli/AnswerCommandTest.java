@@ -96,7 +96,7 @@ class AnswerCommandTest {
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int7", "values": [1, 2]}}}      | unknown-dtype
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "float32", "values": [1, 2]}}}   | must be int64
           {"inputs": {"input_ids": {"shape": [2], "dtype": "int64", "values": [1, 2]}}}        | must have 2 axes
-          {"inputs": {"input_ids": {"shape": [1, 0], "dtype": "int64", "values": []}}}         | must have 2 axes and a value or more
+          {"inputs": {"input_ids": {"shape": [1, 0], "dtype": "int64", "values": []}}}         | must have 2 axes and at least one value
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, 205]}}}   | has the value 205.0; it must be a whole number from 0 to 204
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, "a"]}}}   | invalid-value
           {"inputs": {"pixels": {"shape": [1, 2], "dtype": "int64", "values": [1, 2]}}}        | there is no input 'pixels'
@@ -182,7 +182,7 @@ class AnswerCommandTest {
     Path folder = HUB.resolve("llama");
     assertThat(CommandLineRun.of("answer", folder).err()).contains("either --input or --chat");
     assertThat(CommandLineRun.of("answer", folder, "--chat", "--json").err())
-        .contains("--chat prints text");
+        .contains("--json must not be given with --chat");
     assertThat(
             CommandLineRun.of(
                     "answer", folder, "--input", folder.resolve("expected.json"), "--message", "x")

@@ -137,9 +137,9 @@ class ArchiveConversionTest {
     assertThat(TestSamples.fieldsOf(labels).keySet().stream().map(Object::toString))
         .containsExactly("cls");
     assertThat(TestSamples.fail(64, "convert", "--columns", "jpg", tar, labels).err())
-        .contains("no extension 'jpg'");
+        .contains("no member has the extension 'jpg'");
     assertThat(TestSamples.fail(64, "convert", "--size", 8, "--pad", tar, labels).err())
-        .contains("--size is for", "[txt, cls]");
+        .contains("--size applies only to", "[txt, cls]");
     Path none = archive("none.tar");
     assertThat(TestSamples.fail(64, "convert", "--size", 8, none, labels).err())
         .contains("no samples in [" + none + "]");

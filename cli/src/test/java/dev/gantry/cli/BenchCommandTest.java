@@ -244,10 +244,11 @@ class BenchCommandTest {
         "--repeats 0|--repeats must be 1 to 1000 (was 0)",
         "--seconds -1|--seconds must be 1 to 86400 (was -1)",
         "--folder /dev/null|--folder must be a folder (was /dev/null)",
-        "--out /dev/null|--out must be a folder that is there or can be made (was /dev/null)",
-        "--out /proc/x|--out must be a folder that is there or can be made (was /proc/x)",
-        "--file x --size-mib 3|--size-mib must not stand beside --file (was [3])",
-        "--from x --quick|--from must stand without options of measuring (was x)",
+        "--out /dev/null|--out must be a folder that exists or can be made (was /dev/null)",
+        "--out /proc/x|--out must be a folder that exists or can be made (was /proc/x)",
+        "--file x --size-mib 3|--size-mib cannot be combined with --file (was [3])",
+        "--from x --quick|--from cannot be combined with --file, --quick, --size-mib or --device"
+            + " (was x)",
       })
   void wrongOptionsAreOneLine(String what) {
     String[] parts = what.split("\\|", 2);

@@ -210,7 +210,7 @@ class CheckpointsCommandTest {
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-last", 0).err())
         .contains("--keep-last must be 1 to ");
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-best", 1).err())
-        .contains("go together");
+        .contains("must be given together");
     assertThat(
             TestSamples.fail(
                     64,
@@ -224,7 +224,7 @@ class CheckpointsCommandTest {
                     "--goal",
                     "maximize")
                 .err())
-        .contains("no checkpoint has a value: they have loss");
+        .contains("; their metrics are loss");
     assertThat(TestSamples.fail(64, "checkpoints", "prune", step(1), "--keep-last", 1).err())
         .contains("is one checkpoint");
     try (GantrySession session = GantrySession.open();

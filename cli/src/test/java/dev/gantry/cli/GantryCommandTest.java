@@ -272,7 +272,7 @@ class GantryCommandTest {
     List<String> lines = run.out().lines().toList();
     assertThat(lines).hasSize(4);
     assertThat(lines.getFirst())
-        .matches("run +device +transport +readers +past the cache +seconds +GB/s +slabs");
+        .matches("run +device +transport +readers +bypassed page cache +seconds +GB/s +slabs");
     for (int number = 1; number <= 3; number++) {
       assertThat(lines.get(number))
           .matches(

@@ -59,7 +59,7 @@ class HubTest {
   void aSecondLoadIsOutOfTheCache() {
     CommandLineRun _ = TestSamples.run("load", "--device", "host", NAME);
     assertThat(TestSamples.run("load", "--device", "host", NAME).out())
-        .contains("4 files out of the cache");
+        .contains("4 files from the cache");
   }
 
   @Test

@@ -114,11 +114,12 @@ class ImageConversionTest {
         .contains("OUT must not lie in IN");
     Path link = Files.createSymbolicLink(photos.resolve("dogs/link.png"), Path.of("nowhere"));
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
-        .contains("link.png: offset 0: invalid-image-folder: this is no file, or a link");
+        .contains("link.png: offset 0: invalid-image-folder: this is not a file, or a link");
     Files.delete(link);
     Path circle = Files.createSymbolicLink(photos.resolve("dogs/again"), Path.of(".."));
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
-        .contains("again/dogs: offset 0: invalid-image-folder: this is a link to a folder that it")
+        .contains(
+            "again/dogs: offset 0: invalid-image-folder: this is a link to a folder that holds")
         .hasLineCount(1);
     Files.delete(circle);
     Path self = Files.createSymbolicLink(temporary.resolve("self"), Path.of("self"));

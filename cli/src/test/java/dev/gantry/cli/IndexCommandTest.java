@@ -85,9 +85,9 @@ class IndexCommandTest {
     assertThat(indexOf(files.getFirst())).isRegularFile();
     assertThat(indexOf(files.getLast())).isRegularFile();
     assertThat(TestSamples.fail(64, "index", list).err())
-        .contains(list.toString(), "the list of a set; name its folder");
+        .contains(list.toString(), "the list of a set of files; name the set's folder");
     assertThat(TestSamples.fail(65, "inspect", list).err())
-        .contains(list.toString(), "the list of a set; name its folder");
+        .contains(list.toString(), "the list of a set of files; name the set's folder");
   }
 
   @Test
@@ -217,7 +217,7 @@ class IndexCommandTest {
         .contains(weights.toString())
         .contains("checksum-mismatch: tensor '");
     assertThat(TestSamples.fail(64, "index", "--check", model).err())
-        .contains("--check is for TFRecord files");
+        .contains("--check applies only to TFRecord files");
   }
 
   @Test

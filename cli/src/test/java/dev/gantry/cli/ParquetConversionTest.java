@@ -81,7 +81,8 @@ class ParquetConversionTest {
             65, "convert", FILES.resolve("only-a.parquet"), FILES.resolve("only-b.parquet"), out());
     assertThat(run.err())
         .contains(
-            "only-b.parquet: offset 0: other-columns: the columns are [b], but those before [a]");
+            "only-b.parquet: offset 0: other-columns: the columns are [b], but those of the files"
+                + " before are [a]");
     assertThat(Logger.getLogger("dev.hardwood.reader").isLoggable(Level.INFO)).isFalse();
   }
 
@@ -127,7 +128,8 @@ class ParquetConversionTest {
                     FILES.resolve("snappy.parquet"),
                     other)
                 .err())
-        .contains("snappy.parquet: offset 0: no-text: there is no column 'id' of texts, but [");
+        .contains(
+            "snappy.parquet: offset 0: no-text: no column 'id' holds texts; the columns are [");
   }
 
   @ParameterizedTest
@@ -136,11 +138,12 @@ class ParquetConversionTest {
       value = {
         "snappy|unsupported-column: the column 'text'",
         "nulls|null-value: row 1: 'a' is null",
-        "ragged|wrong-length: row 1: 'a' is I64 of 16 bytes, but 'a' of the first row I64 of 8",
+        "ragged|wrong-length: row 1: 'a' is I64 of 16 bytes, but 'a' of the first row is I64 of 8",
         "nested|unsupported-column: the column 'a.list.element.list.element' (INT64, in 2 lists)",
         "struct|unsupported-column: the column 'image.path'",
         "empty|no-rows: there are no rows",
-        "brotli|unsupported-codec: the column 'id' is compressed with BROTLI; [UNCOMPRESSED, "
+        "brotli|unsupported-codec: the column 'id' is compressed with BROTLI; supported are"
+            + " [UNCOMPRESSED, "
       })
   void whatIsNoFieldIsRefused(String name, String fault) {
     String columns = name.equals("brotli") ? "id" : "";
@@ -165,7 +168,7 @@ class ParquetConversionTest {
   void missingColumnsAndFilesAreNamed() {
     Path file = FILES.resolve("none.parquet");
     assertThat(TestSamples.fail(64, "convert", "--columns", "idd", file, out()).err())
-        .contains("--columns: no column 'idd' in " + file + ", but [id, ");
+        .contains("--columns: " + file + " has no column 'idd'; its columns are [id, ");
     assertThat(TestSamples.fail(66, "convert", temporary.resolve("a.parquet"), out()).err())
         .contains("ENOENT");
   }

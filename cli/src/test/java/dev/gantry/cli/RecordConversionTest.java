@@ -149,7 +149,7 @@ class RecordConversionTest {
   void aTypeTwiceIsExitCode64() throws IOException {
     assertRefused(
         64,
-        "'image' comes twice",
+        "'image' is given twice",
         "--field=image=U8[4]",
         "--field=image=U8[2,2]",
         records(Compression.NONE),
@@ -347,7 +347,7 @@ class RecordConversionTest {
         in,
         out);
     assertRefused(64, "--shard-bytes must be at least 1 (was 0)", "--shard-bytes", 0, in, out);
-    assertRefused(64, "one of them", "--shard-bytes", 9, "--samples-per-shard", 1, in, out);
+    assertRefused(64, "cannot be combined", "--shard-bytes", 9, "--samples-per-shard", 1, in, out);
     assertRefused(64, "--shards must be 1 to 1024 (was 0)", "--shards", 0, shards, out);
     assertRefused(64, "1025", "--shards", 1025, shards, out);
   }
@@ -358,12 +358,13 @@ class RecordConversionTest {
     Path shards = temporary.resolve("shards");
     TestSamples.run("convert", in, shards);
     assertRefused(64, "holds samples already", in, shards);
-    assertRefused(64, "OUT is the folder of IN", in, temporary);
-    assertRefused(64, "OUT is a folder", shards, temporary);
+    assertRefused(64, "OUT must not be the folder of IN", in, temporary);
+    assertRefused(64, "OUT must be a TFRecord file", shards, temporary);
     Path index = shards.resolve("shards.json");
-    assertRefused(64, "OUT is a file of IN", shards, index);
-    assertRefused(64, "not one file", in, temporary.resolve("out.safetensors"));
-    assertRefused(64, "not safetensors", shards, temporary.resolve("out.safetensors"));
+    assertRefused(64, "OUT must not be a file of IN", shards, index);
+    assertRefused(64, "OUT must be a folder", in, temporary.resolve("out.safetensors"));
+    assertRefused(
+        64, "OUT must not be a safetensors file", shards, temporary.resolve("out.safetensors"));
     assertThat(TestSamples.recordsOf(in)).hasSize(3);
   }
 

@@ -127,7 +127,7 @@ class RemoteWeightsTest {
             .lines()
             .toList();
     assertThat(lines.get(1)).doesNotContain("cache");
-    assertThat(lines.get(2)).contains("host, 1 file out of the cache");
+    assertThat(lines.get(2)).contains("host, 1 file from the cache");
     Map<?, ?> document =
         TestSamples.json(TestSamples.run("doctor", "--json", "--cache-folder", folder));
     Map<?, ?> cache = (Map<?, ?>) document.get("cache");

@@ -134,7 +134,7 @@ class S3Test {
     assertThat(TestSamples.fail(64, "convert", one, many + "/x.safetensors").err())
         .contains("has an index, by which readers go: model.safetensors.index.json");
     assertThat(TestSamples.fail(64, "convert", one, one).err())
-        .contains("OUT would be read as a part of IN");
+        .contains("OUT must not lie in the folder of IN");
     assertThat(TestSamples.fail(64, "convert", one, "https://host/x.safetensors").err())
         .hasLineCount(1)
         .contains("https");

@@ -95,7 +95,7 @@ class SeveralDevicesTest {
             "doctor");
     assertThat(doctor.out())
         .contains("libcufile.so.0 1.20, newer than 1.19, the newest that Gantry knows")
-        .contains("cufile: CUFILE_ENV_PATH_JSON names " + settings + ": it cannot be read")
+        .contains("cufile: CUFILE_ENV_PATH_JSON names " + settings + ": the file cannot be read")
         .contains("damaged-settings");
   }
 }

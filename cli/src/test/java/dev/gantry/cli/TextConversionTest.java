@@ -157,7 +157,7 @@ class TextConversionTest {
   @Test
   void textsThatFillNoBlockAreRefused() throws IOException {
     assertRefused(
-        64, "2 tokens, and fill no block of 4", lines("a.jsonl", "{\"text\": \"a\"}"), out);
+        64, "2 tokens, too few for a block of 4", lines("a.jsonl", "{\"text\": \"a\"}"), out);
     assertRefused(65, "b.jsonl: offset 0: no-text", "--pad", lines("b.jsonl", "", ""), out);
     assertRefused(64, "not folders", temporary, out);
   }
@@ -216,6 +216,6 @@ class TextConversionTest {
     Files.writeString(tokenizer, "{}", StandardCharsets.UTF_8);
     assertRefused(64, "cannot read", "--eos", "the", file, out);
     Files.delete(tokenizer);
-    assertRefused(64, tokenizer + ", which is not there", file, out);
+    assertRefused(64, tokenizer + ", which is missing", file, out);
   }
 }

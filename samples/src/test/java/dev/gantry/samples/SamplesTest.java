@@ -189,9 +189,9 @@ class SamplesTest {
             "CacheRemoteWeights",
             CacheRemoteWeights::main,
             """
-            0 of 1 files out of the cache
+            0 of 1 files from the cache
             1 arrays
-            1 of 1 files out of the cache
+            1 of 1 files from the cache
             1 arrays
             """,
             SERVER.put("large.safetensors", largeWeights()),

@@ -33,7 +33,7 @@ public final class CacheRemoteWeights {
         LoadOptions.builder()
             .optReport(report ->
                 System.out.printf(
-                    "%d of %d files out of the cache%n",
+                    "%d of %d files from the cache%n",
                     report.files().stream().filter(FileReport::cached).count(),
                     report.files().size()))
             .build();

@@ -92,17 +92,17 @@ public final class Inputs {
     List<String> read = new ArrayList<>();
     members(
         "not-an-object",
-        "the file of inputs is JSON, but no object",
+        "the file of inputs must be a JSON object",
         member -> {
           if (!member.equals("inputs")) {
             json.skip();
             return;
           }
           if (!read.isEmpty()) {
-            throw json.malformed("duplicate-field", "a second 'inputs'");
+            throw json.malformed("duplicate-field", "'inputs' is given twice");
           }
           read.add(member);
-          members("invalid-inputs", "'inputs' is no object", this::parse);
+          members("invalid-inputs", "'inputs' must be an object", this::parse);
         });
     json.end();
     if (read.isEmpty()) {
@@ -129,7 +129,7 @@ public final class Inputs {
     Map<String, Object> read = new HashMap<>();
     members(
         "invalid-input",
-        "input '" + name + "' is no object",
+        "input '" + name + "' must be an object",
         member -> {
           switch (member) {
             case "shape" -> read.put(member, JsonMembers.shape(json, "input", name));
@@ -151,7 +151,7 @@ public final class Inputs {
           "input '" + name + "' of shape " + shape + " has " + values.capacity() + " values");
     }
     if (inputs.put(name, new Values(offset, shape, dtype, values)) != null) {
-      throw json.malformedAt(offset, "duplicate-field", "a second input '" + name + "'");
+      throw json.malformedAt(offset, "duplicate-field", "input '" + name + "' is given twice");
     }
   }
 
@@ -163,18 +163,18 @@ public final class Inputs {
       }
       throw json.malformed("unknown-dtype", "input '" + name + "' has dtype '" + dtype + "'");
     }
-    throw json.unwanted("invalid-dtype", "input '" + name + "' has a dtype that is no string");
+    throw json.unwanted("invalid-dtype", "the dtype of input '" + name + "' must be a string");
   }
 
   private DoubleBuffer values(String name) {
     if (json.peek() != Kind.ARRAY) {
-      throw json.unwanted("invalid-values", "the values of input '" + name + "' are no array");
+      throw json.unwanted("invalid-values", "the values of input '" + name + "' must be an array");
     }
     DoubleStream.Builder values = DoubleStream.builder();
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       if (json.peek() != Kind.NUMBER) {
-        throw json.unwanted("invalid-value", "a value of input '" + name + "' is no number");
+        throw json.unwanted("invalid-value", "the values of input '" + name + "' must be numbers");
       }
       if (count++ == MAX_VALUES) {
         throw json.malformed(
@@ -199,12 +199,12 @@ public final class Inputs {
         throw refused(known, given, "must be " + (whole ? "int64" : "float32"));
       }
       if (given.shape.rank() != rank || given.values.capacity() == 0) {
-        throw refused(known, given, "must have " + rank + " axes and a value or more");
+        throw refused(known, given, "must have " + rank + " axes and at least one value");
       }
       if (whole) {
         checkWhole(known, given);
         if (text != null && !text.equals(given.shape)) {
-          throw refused(known, given, "must be of the shape of the other inputs, " + text);
+          throw refused(known, given, "must have the shape of the other inputs, " + text);
         }
         text = given.shape;
       }

@@ -104,7 +104,7 @@ public record ListedCheckpoints(List<Row> rows, boolean rated) implements Report
     listing.damaged().forEach(reason -> rows.add(damaged(reason)));
     listing
         .unfinished()
-        .forEach(name -> rows.add(Row.without(name, "unfinished", "it has no manifest")));
+        .forEach(name -> rows.add(Row.without(name, "unfinished", "the folder has no manifest")));
     return new ListedCheckpoints(rows, retention.isPresent());
   }
 

@@ -43,10 +43,10 @@ public final class CuFileSettings {
   private static String fault(DriverSettings.Choice choice) {
     try (JsonParser json = JSON.createParser(Files.readAllBytes(choice.file()))) {
       if (json.nextToken() != JsonToken.START_OBJECT) {
-        return "it is no JSON object";
+        return "the file is not a JSON object";
       }
       json.skipChildren();
-      return json.nextToken() == null ? "" : "something follows the JSON object";
+      return json.nextToken() == null ? "" : "the file has further text after the JSON object";
     } catch (JacksonException e) {
       return "line "
           + e.getLocation().getLineNr()
@@ -55,7 +55,7 @@ public final class CuFileSettings {
           + ": "
           + e.getOriginalMessage();
     } catch (IOException e) {
-      return "it cannot be read: "
+      return "the file cannot be read: "
           + FileErrors.of("read", choice.file().toString(), e).failure().describe();
     }
   }

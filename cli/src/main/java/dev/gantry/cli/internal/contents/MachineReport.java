@@ -106,19 +106,19 @@ public record MachineReport(
     line(
         out,
         "host",
-        "Linux %s, IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
+        "Linux %s, IOMMU %s, ACS %s, nvidia-fs %s, udev database %s"
             .formatted(
                 host.kernel().isEmpty() ? "unknown" : host.kernel(),
                 host.iommu(),
                 host.acs(),
                 host.nvidiaFs() ? "loaded" : "not loaded",
-                host.udev() ? "there" : "not there"),
+                host.udev() ? "present" : "missing"),
         "");
     line(
         out,
         "cache",
         cache.map(MachineReport::used).orElse(""),
-        cache.isPresent() ? "" : "remote files are fetched each time; --cache-folder names one");
+        cache.isPresent() ? "" : "remote files are fetched each time; --cache-folder keeps them");
     topology.ifPresent(file -> line(out, "topology", "written to " + file, ""));
     out.println("loads go to " + device + " by default");
   }
@@ -159,7 +159,13 @@ public record MachineReport(
   private void printDisks(PrintWriter out) {
     if (!disks.isEmpty()) {
       Table table =
-          new Table("disk", "GB/s", "ms a request", "MiB a request", "at once", "would suffice");
+          new Table(
+              "disk",
+              "GB/s",
+              "ms a request",
+              "MiB a request",
+              "concurrent requests",
+              "sufficient requests");
       for (DiskSpeeds.Disk disk : disks) {
         table.row(
             disk.name(),

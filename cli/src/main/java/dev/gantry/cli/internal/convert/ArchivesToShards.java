@@ -89,7 +89,8 @@ public record ArchivesToShards(
     for (String name : names) {
       if (!kinds.extensions().contains(name)) {
         throw new MisuseException(
-            "--columns: no extension '" + name + "', but " + kinds.extensions());
+            "--columns: no member has the extension '%s'; the extensions are %s"
+                .formatted(name, kinds.extensions()));
       }
     }
     List<String> wanted = names.isEmpty() ? kinds.extensions() : names;
@@ -98,11 +99,12 @@ public record ArchivesToShards(
       throw new MisuseException(
           "IN has pictures ("
               + String.join(", ", pictures)
-              + "); --size must say how large they get, or --columns name other extensions");
+              + "); --size must give the height and width of the decoded pictures, or --columns"
+              + " must name other extensions");
     }
     if (!wanted.isEmpty() && pictures.isEmpty() && decoding.isPresent()) {
       throw new MisuseException(
-          "--size is for members named .jpg, .jpeg or .png, but IN has " + wanted);
+          "--size applies only to members named .jpg, .jpeg or .png (IN has " + wanted + ")");
     }
     List<MemberField> fields = new ArrayList<>();
     // Some samples may have a picture as `jpg` and others as `png`. Extensions of pictures that
@@ -128,7 +130,7 @@ public record ArchivesToShards(
         .or(() -> pad ? Optional.of(kinds.padded(name)) : Optional.empty())
         .orElseThrow(() ->
             new MisuseException(
-                "the members '%s' have different lengths; --pad fills them up, and --columns leaves them out: %s"
+                "the members '%s' have different lengths; --pad pads them, or --columns must name other extensions of %s"
                     .formatted(name, kinds.extensions())));
   }
 

@@ -25,12 +25,14 @@ public record FieldType(String name, DType dtype, TensorShape shape) {
     public FieldType convert(String text) {
       Matcher spelled = SPELLING.matcher(text);
       if (!spelled.matches()) {
-        throw new TypeConversionException("'" + text + "' is not as in image=U8[28,28]");
+        throw new TypeConversionException(
+            "must be NAME=DTYPE[SHAPE], such as image=U8[28,28] (was '" + text + "')");
       }
       Optional<DType> dtype = DType.named(spelled.group(2));
       TensorShape shape = TensorShape.of(dimensions(spelled.group(3)));
       if (dtype.isEmpty() || shape.elements().isEmpty()) {
-        throw new TypeConversionException("'" + text + "' has no dtype, or is too large");
+        throw new TypeConversionException(
+            "must have a known dtype, and a shape of less than 2^63 elements (was '" + text + "')");
       }
       return new FieldType(spelled.group(1), dtype.get(), shape);
     }

@@ -33,7 +33,7 @@ public record ImageFolder(Path root, List<String> classes) {
   public static ImageFolder open(Path root) throws IOException {
     List<String> classes = folders(root);
     if (classes.isEmpty()) {
-      throw malformed(root, "there is no folder in it; each class needs one");
+      throw malformed(root, "the folder has no subfolder; each class needs one");
     }
     return new ImageFolder(root, classes);
   }
@@ -99,7 +99,7 @@ public record ImageFolder(Path root, List<String> classes) {
           throw malformed(file, "only JPEG and PNG are decoded");
         }
         if (!Files.isRegularFile(file)) {
-          throw malformed(file, "this is no file, or a link to one that is not there");
+          throw malformed(file, "this is not a file, or a link whose target does not exist");
         }
       }
       if (found.isEmpty()) {
@@ -108,7 +108,7 @@ public record ImageFolder(Path root, List<String> classes) {
       return found;
     } catch (UncheckedIOException e) {
       if (e.getCause() instanceof FileSystemLoopException loop) {
-        throw malformed(Path.of(loop.getFile()), "this is a link to a folder that it lies in");
+        throw malformed(Path.of(loop.getFile()), "this is a link to a folder that holds the link");
       }
       throw e;
     }

@@ -16,7 +16,8 @@ public final class ImageSize implements ITypeConverter<ImageDecoding> {
   public ImageDecoding convert(String text) {
     Matcher spelled = SPELLING.matcher(text);
     if (!spelled.matches()) {
-      throw new TypeConversionException("'" + text + "' is not as in 224 or 224x320");
+      throw new TypeConversionException(
+          "must be HEIGHT or HEIGHTxWIDTH, such as 224 or 224x320 (was '" + text + "')");
     }
     String height = spelled.group(1);
     String width = spelled.group(2) == null ? height : spelled.group(2);

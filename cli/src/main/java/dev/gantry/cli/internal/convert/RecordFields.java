@@ -52,11 +52,11 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
     for (FieldType type : chosen) {
       if (found.stream().noneMatch(feature -> feature.name().equals(type.name()))) {
         throw new MisuseException(
-            "--field: no feature '%s', but %s"
+            "--field: the records have no feature '%s'; their features are %s"
                 .formatted(type.name(), found.stream().map(FeatureSpec::name).toList()));
       }
       if (!names.add(type.name())) {
-        throw new MisuseException("--field: '" + type.name() + "' comes twice");
+        throw new MisuseException("--field: '" + type.name() + "' is given twice");
       }
     }
   }
@@ -83,14 +83,14 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
   private static FeatureSpec typed(FeatureSpec feature, FieldType type) {
     if (!(feature instanceof FeatureSpec.FixedLength fixed)) {
       throw new MisuseException(
-          "--field: '" + type.name() + "' is not as long in all records, or a list of steps");
+          "--field: '" + type.name() + "' varies in length, or is a list of steps");
     }
     FeatureSpec typed =
         new FeatureSpec.FixedLength(
             type.name(), fixed.kind(), type.dtype(), type.shape(), fixed.absent());
     if (typed.field().sampleBytes() != fixed.field().sampleBytes()) {
       throw new MisuseException(
-          "--field: '%s' has %s bytes, and as %s %s would have %s"
+          "--field: '%s' has %s bytes, but %s %s has %s"
               .formatted(
                   type.name(),
                   fixed.field().sampleBytes(),

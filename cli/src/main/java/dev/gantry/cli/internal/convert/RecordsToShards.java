@@ -33,7 +33,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
   /// @param samples the number of samples in a shard; null for as many as fit `shardBytes`
   public static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
     if (shardBytes != null && samples != null) {
-      throw new MisuseException("--shard-bytes and --samples-per-shard: one of them says it all");
+      throw new MisuseException("--shard-bytes and --samples-per-shard cannot be combined");
     }
     // One writer is as fast as the reader, and each further writer would hold another shard in
     // memory.
@@ -81,7 +81,8 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
 
   private void checkOutput(GantrySession session) throws IOException {
     if (output.toString().endsWith(WeightsConversion.ONE_FILE)) {
-      throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
+      throw new MisuseException(
+          "OUT must be a folder, because TFRecord becomes raw tensor shards (was " + output + ")");
     }
     Input.requireNoWeights(session, output);
     for (Location file : files) {
@@ -89,7 +90,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
           file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;
       if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
         // OUT must not be IN's folder, because a folder with both formats would be read as shards.
-        throw new MisuseException("OUT is the folder of IN: " + output);
+        throw new MisuseException("OUT must not be the folder of IN (was " + output + ")");
       }
     }
   }

@@ -43,7 +43,9 @@ final class SampleExamples {
       most += Math.min(bytes, TfRecordOptions.MAX_RECORD_BYTES + 1L);
     }
     if (most > TfRecordOptions.MAX_RECORD_BYTES) {
-      throw new MisuseException("a sample has more bytes than a TFRecord record may have");
+      throw new MisuseException(
+          "a sample may have more bytes than a TFRecord record, at most "
+              + TfRecordOptions.MAX_RECORD_BYTES);
     }
   }
 

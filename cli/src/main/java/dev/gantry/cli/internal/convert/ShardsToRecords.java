@@ -88,14 +88,17 @@ public record ShardsToRecords(
             .toList();
     for (Path target : targets) {
       if (target.toString().endsWith(WeightsConversion.ONE_FILE)) {
-        throw new MisuseException("shards of samples become TFRecord, not safetensors: " + target);
+        throw new MisuseException(
+            "OUT must not be a safetensors file, because raw tensor shards become TFRecord (was "
+                + target
+                + ")");
       }
       if (Files.isDirectory(target)) {
-        throw new MisuseException("OUT is a folder, where a TFRecord file is to be: " + target);
+        throw new MisuseException("OUT must be a TFRecord file, not a folder (was " + target + ")");
       }
       for (Path input : inputs) {
         if (Files.exists(target) && Files.isSameFile(input, target)) {
-          throw new MisuseException("OUT is a file of IN: " + target);
+          throw new MisuseException("OUT must not be a file of IN (was " + target + ")");
         }
       }
     }

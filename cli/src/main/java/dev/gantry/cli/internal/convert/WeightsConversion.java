@@ -99,7 +99,8 @@ public record WeightsConversion(
 
   private void checkOutput(GantrySession session) throws IOException {
     if (isOneFile() && shardBytes != null) {
-      throw new MisuseException("--shard-bytes must not be given where OUT is one file: " + output);
+      throw new MisuseException(
+          "--shard-bytes must not be given if OUT is one file (was " + output + ")");
     }
     switch (output) {
       case Location.Local(Path target, _) when isNamedLikeAnother() && !Files.exists(target) ->
@@ -121,7 +122,7 @@ public record WeightsConversion(
         && Files.exists(parent)
         && input instanceof Location.Local(Path folder, _)
         && Files.isSameFile(parent, folder)) {
-      throw new MisuseException("OUT would be read as a part of IN: " + target);
+      throw partOfInput(output);
     }
     Path into = isOneFile() ? parent : target;
     if (into != null) {
@@ -131,7 +132,7 @@ public record WeightsConversion(
       if (file instanceof Location.Local(Path local, _)
           && Files.exists(target)
           && Files.isSameFile(local, target)) {
-        throw new MisuseException("OUT is a file of IN: " + target);
+        throw new MisuseException("OUT must not be a file of IN (was " + target + ")");
       }
     }
   }
@@ -141,7 +142,14 @@ public record WeightsConversion(
         old.files().stream()
             .anyMatch(file -> file.sibling("").toString().equals(target.sibling("").toString()));
     if (isOneFile() && within) {
-      throw new MisuseException("OUT would be read as a part of IN: " + target);
+      throw partOfInput(target);
     }
+  }
+
+  private static MisuseException partOfInput(Location target) {
+    return new MisuseException(
+        "OUT must not lie in the folder of IN, of which it would become a part (was "
+            + target
+            + ")");
   }
 }

@@ -64,7 +64,7 @@ public final class RecordDigests implements Report {
     try {
       digests.forEach(digest -> out.println(digest + "  " + names.next()));
     } catch (IOException e) {
-      throw new UncheckedIOException("digests cannot be read again", e);
+      throw new UncheckedIOException("the temporary file of digests cannot be read", e);
     }
   }
 

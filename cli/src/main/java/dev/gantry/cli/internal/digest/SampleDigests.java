@@ -94,7 +94,7 @@ public final class SampleDigests implements Report {
         out.println(entry.sha256() + "  " + Table.line(entry.key() + "." + entry.field()));
       }
     } catch (IOException e) {
-      throw new UncheckedIOException("digests cannot be read again", e);
+      throw new UncheckedIOException("the temporary file of digests cannot be read", e);
     }
   }
 

@@ -32,7 +32,7 @@ final class Spool implements AutoCloseable {
               StandardOpenOption.WRITE,
               StandardOpenOption.DELETE_ON_CLOSE);
     } catch (IOException e) {
-      throw new UncheckedIOException("digests cannot be kept", e);
+      throw new UncheckedIOException("the temporary file of digests cannot be made", e);
     }
     out =
         new DataOutputStream(
@@ -44,7 +44,7 @@ final class Spool implements AutoCloseable {
     try {
       writer.write(out);
     } catch (IOException e) {
-      throw new UncheckedIOException("digests cannot be kept", e);
+      throw new UncheckedIOException("the temporary file of digests cannot be written", e);
     }
   }
 

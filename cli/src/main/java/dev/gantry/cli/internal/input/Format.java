@@ -36,7 +36,7 @@ enum Format {
   WEBDATASET;
 
   private static final String UNKNOWN = "unknown-format";
-  static final String LIST_OF_A_SET = "it is the list of a set; name its folder";
+  static final String LIST_OF_A_SET = "this is the list of a set of files; name the set's folder";
   private static final String JSON_SUFFIX = ".json";
 
   /// Matches the names of TFRecord files: names that contain `tfrecord`, and names such as
@@ -113,9 +113,10 @@ enum Format {
         UNKNOWN,
         isList(file)
             ? LIST_OF_A_SET
-            : "neither weights ("
+            : "the first bytes are not those of weights ("
                 + weightsFormats()
-                + "), TFRecord (plain, GZIP or ZLIB) nor tar begin so, and the name tells nothing");
+                + "), TFRecord (plain, GZIP or ZLIB) or tar, and the name does not tell the"
+                + " format");
   }
 
   private static Found ofFolder(GantrySession session, Folder folder) {
@@ -126,7 +127,7 @@ enum Format {
           folder.location(),
           0,
           "several-formats",
-          "there are " + ShardSet.FILE_NAME + " and weights; name one of them");
+          "the folder has both " + ShardSet.FILE_NAME + " and weights; name one of them");
     }
     if (shards || weights) {
       return new Found(shards ? SHARDS : WEIGHTS, List.of());

@@ -103,7 +103,7 @@ public sealed interface Input {
       switch (find(session, path)) {
         case Records(List<Location> files) -> all.addAll(files);
         case Weights _, Shards _, Archives _ ->
-            throw new MisuseException(path + " is no TFRecord file");
+            throw new MisuseException(path + " is not a TFRecord file");
       }
     }
     FileList.requireWhole(session, all);

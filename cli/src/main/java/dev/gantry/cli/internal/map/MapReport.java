@@ -27,7 +27,7 @@ public record MapReport(BlockMap map) implements Report {
   public void print(PrintWriter out) {
     out.printf(
         "%d parameters have a tensor, %d have several candidates, %d have none; %d tensors are"
-            + " left%n",
+            + " unmatched%n",
         count(map.matches().stream().map(BlockMap.Match::parameters).toList()),
         count(map.ambiguous().keySet()),
         count(map.missing()),

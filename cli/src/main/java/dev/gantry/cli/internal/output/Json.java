@@ -68,7 +68,7 @@ public final class Json {
       json.useDefaultPrettyPrinter();
       write(document, json);
     } catch (IOException e) {
-      throw new UncheckedIOException("the document has no end", e);
+      throw new UncheckedIOException("the JSON document is incomplete", e);
     }
     out.println();
     out.flush();

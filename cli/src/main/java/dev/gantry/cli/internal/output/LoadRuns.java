@@ -30,7 +30,14 @@ public record LoadRuns(
   public void print(PrintWriter out) {
     Table table =
         new Table(
-            "run", "device", "transport", "readers", "past the cache", "seconds", "GB/s", "slabs");
+            "run",
+            "device",
+            "transport",
+            "readers",
+            "bypassed page cache",
+            "seconds",
+            "GB/s",
+            "slabs");
     String names = devices.stream().map(Device::toString).collect(Collectors.joining(","));
     for (int i = 0; i < runs.size(); i++) {
       Run run = runs.get(i);
@@ -42,7 +49,7 @@ public record LoadRuns(
           Integer.toString(transfer.readers()),
           Transfers.percent(transfer.directBytes(), transfer.bytes())
               + (transfer.unknownBytes() > 0
-                  ? ", not known to be cold "
+                  ? ", cache state unknown "
                       + Transfers.percent(transfer.unknownBytes(), transfer.bytes())
                   : ""),
           String.format(Locale.ROOT, "%.3f", run.seconds()),
@@ -52,7 +59,7 @@ public record LoadRuns(
     table.print(out);
     printDevices(runs.getLast().transfer(), out);
     if (verified) {
-      out.println("verified: the checksums of all tensors are those that were recorded");
+      out.println("verified: all tensors match their recorded checksums");
     }
   }
 

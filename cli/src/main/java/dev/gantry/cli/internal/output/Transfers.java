@@ -12,13 +12,13 @@ public final class Transfers {
   private Transfers() {}
 
   /// Says which transports carried the bytes and how many files the cache held, as in `staged`,
-  /// or `gds 80%, staged 20%, 3 files out of the cache`.
+  /// or `gds 80%, staged 20%, 3 files from the cache`.
   public static String transports(TransferReport report) {
     long cached = report.files().stream().filter(TransferReport.FileReport::cached).count();
     String transports = transports(report.bytesByTransport());
     return cached == 0
         ? transports
-        : transports + ", " + cached + (cached == 1 ? " file" : " files") + " out of the cache";
+        : transports + ", " + cached + (cached == 1 ? " file" : " files") + " from the cache";
   }
 
   /// Says which transports carried the bytes, as in `staged`, or `gds 80%, staged 20%`.

@@ -27,7 +27,7 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     if (dtype == null || lists > 1 || (lists == 1 && isBytes(schema))) {
       throw rows.malformed(
           "unsupported-column",
-          "the column '%s' (%s%s%s) is neither of numbers, nor of bytes, nor of lists of numbers"
+          "the column '%s' (%s%s%s) must hold numbers, bytes or lists of numbers"
               .formatted(
                   String.join(".", parts),
                   schema.type(),
@@ -145,7 +145,7 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     if (validity.hasNulls()) {
       int missing = validity.nextNull(0, count);
       throw schema.maxRepetitionLevel() > 0
-          ? rows.malformed("null-value", 0, "or a row after it has a null in '" + name + "'")
+          ? rows.malformed("null-value", 0, "this row or a later one has a null in '" + name + "'")
           : rows.malformed("null-value", missing, "'" + name + "' is null");
     }
   }

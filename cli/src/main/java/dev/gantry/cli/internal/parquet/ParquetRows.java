@@ -107,7 +107,7 @@ public final class ParquetRows implements AutoCloseable {
     if (!found) {
       throw malformed(
           "no-text",
-          "there is no column '%s' of texts, but %s"
+          "no column '%s' holds texts; the columns are %s"
               .formatted(path, all.stream().map(ColumnSchema::fieldPath).toList()));
     }
   }
@@ -137,7 +137,8 @@ public final class ParquetRows implements AutoCloseable {
         if (paths.contains(path) && !CODECS.contains(codec)) {
           throw malformed(
               "unsupported-codec",
-              "the column '%s' is compressed with %s; %s are read".formatted(path, codec, CODECS));
+              "the column '%s' is compressed with %s; supported are %s"
+                  .formatted(path, codec, CODECS));
         }
       }
     }
@@ -162,7 +163,8 @@ public final class ParquetRows implements AutoCloseable {
       return more.get(MAX_SECONDS, TimeUnit.SECONDS);
     } catch (TimeoutException _) {
       stuck = true;
-      throw malformed("invalid-parquet", "nothing can be read within " + MAX_SECONDS + " seconds");
+      throw malformed(
+          "invalid-parquet", "the reader gave no rows within " + MAX_SECONDS + " seconds");
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       stuck = true;

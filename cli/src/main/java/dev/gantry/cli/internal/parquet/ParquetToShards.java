@@ -73,9 +73,9 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
     for (String name : names) {
       if (columns.stream().noneMatch(each -> (each.path() + ".").startsWith(name + "."))) {
         throw new MisuseException(
-            "--columns: no column '%s' in %s, but %s"
+            "--columns: %s has no column '%s'; its columns are %s"
                 .formatted(
-                    name, rows.file(), rows.schema().stream().map(ParquetColumn::name).toList()));
+                    rows.file(), name, rows.schema().stream().map(ParquetColumn::name).toList()));
       }
     }
     return columns;
@@ -88,7 +88,8 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
     List<String> first = fields.stream().map(Field::name).toList();
     if (!first.isEmpty() && !found.equals(first)) {
       throw rows.malformed(
-          "other-columns", "the columns are " + found + ", but those before " + first);
+          "other-columns",
+          "the columns are " + found + ", but those of the files before are " + first);
     }
   }
 
@@ -105,7 +106,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
           throw rows.malformed(
               "wrong-length",
               row,
-              "'%s' is %s of %d bytes, but '%s' of the first row %s of %d"
+              "'%s' is %s of %d bytes, but '%s' of the first row is %s of %d"
                   .formatted(
                       columns.get(i).name(),
                       columns.get(i).dtype(),

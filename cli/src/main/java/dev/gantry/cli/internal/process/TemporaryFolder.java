@@ -59,7 +59,7 @@ public final class TemporaryFolder implements AutoCloseable {
     try {
       delete();
     } catch (IOException e) {
-      System.err.println("gantry: " + path + " is left behind: " + e);
+      System.err.println("gantry: " + path + " cannot be deleted: " + e);
     }
   }
 

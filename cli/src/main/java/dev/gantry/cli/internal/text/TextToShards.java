@@ -70,7 +70,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
     }
     if (blocks.written() == 0) {
       throw new MisuseException(
-          "the texts have %d tokens, and fill no block of %d; --pad fills it up"
+          "the texts have %d tokens, too few for a block of %d; --pad pads the block"
               .formatted(blocks.left(), options.length()));
     }
   }
@@ -113,7 +113,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
     if (!Files.isRegularFile(file)) {
       throw new MisuseException(
           "--tokenizer must be a tokenizer.json (was %s, which is %s)"
-              .formatted(file, Files.exists(file) ? "no file" : "not there"));
+              .formatted(file, Files.exists(file) ? "not a file" : "missing"));
     }
     try {
       return HuggingFaceTokenizer.builder()

@@ -44,9 +44,9 @@ class CuFileSettingsTest {
             reason -> assertThat(reason).startsWith("line 2, column ").contains("'fal'"));
     assertThat(reason("{\"properties\": {"))
         .hasValueSatisfying(end -> assertThat(end).contains("end-of-input"));
-    assertThat(reason("")).hasValue("it is no JSON object");
-    assertThat(reason("[1]")).hasValue("it is no JSON object");
-    assertThat(reason("{} {}")).hasValue("something follows the JSON object");
+    assertThat(reason("")).hasValue("the file is not a JSON object");
+    assertThat(reason("[1]")).hasValue("the file is not a JSON object");
+    assertThat(reason("{} {}")).hasValue("the file has further text after the JSON object");
   }
 
   @Test
@@ -61,6 +61,6 @@ class CuFileSettingsTest {
                 "cufile",
                 "CUFILE_ENV_PATH_JSON names "
                     + file
-                    + ": it cannot be read: errno 2 ENOENT: No such file or directory"));
+                    + ": the file cannot be read: errno 2 ENOENT: No such file or directory"));
   }
 }
