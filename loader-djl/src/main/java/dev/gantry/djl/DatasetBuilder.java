@@ -153,8 +153,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     List<Integer> sizes =
         IntStream.of(MisuseException.requireGiven("optSplit: ratio", ratio)).boxed().toList();
     if (sizes.isEmpty()) {
-      throw new MisuseException(
-          "optSplit: there must be a size for each part, as in 9, 1 (was none)");
+      throw new MisuseException("optSplit must have a size for each part, such as 9, 1 (was none)");
     }
     MisuseException.requireRange("optSplit of " + sizes + ": part", part, 0, sizes.size() - 1L);
     for (int size : sizes) {
@@ -260,7 +259,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     }
     if (all.isEmpty() || Set.copyOf(all).size() < all.size()) {
       throw new MisuseException(
-          "optDevices must be devices that are different, one or more (was " + all + ")");
+          "optDevices must be one or more different devices (was " + all + ")");
     }
     devices = List.copyOf(all);
     return self();

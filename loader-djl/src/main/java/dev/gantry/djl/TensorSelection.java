@@ -83,7 +83,8 @@ public final class TensorSelection {
     }
     for (String name : rows.keySet()) {
       if (!selection.containsKey(name)) {
-        throw new MisuseException("rows of tensor '" + name + "' are wanted, but not the tensor");
+        throw new MisuseException(
+            "rows of tensor '" + name + "' are selected, but the selection leaves the tensor out");
       }
     }
     return Collections.unmodifiableSequencedMap(selection);
@@ -134,10 +135,11 @@ public final class TensorSelection {
       for (int i = 0; i < used.length; i++) {
         if (!used[i]) {
           throw new MisuseException(
-              "no tensor's name matches the rule along('"
+              "the rule along('"
                   + rules.get(i).tensors()
-                  + "') of slices, or rules before it took them; "
-                  + "captures are {i}, {name} and {name*}, and there is no other wildcard");
+                  + "') of slices applies to no tensor: no name matches it, or earlier rules match"
+                  + " these names; the captures are {i}, {name} and {name*}, and there is no other"
+                  + " wildcard");
         }
       }
       return Collections.unmodifiableSequencedMap(slices);

@@ -177,7 +177,7 @@ public final class TfRecordDataset extends GantryDataset {
       // Found here: the session that lists them may be chosen after them.
       List<Location> files = RecordFolder.files(session(), "setPath", given.apply(session()));
       if (files.isEmpty()) {
-        throw new MisuseException("setPath was not called, or with no file; it says what to read");
+        throw new MisuseException("setPath must be called with at least one file to read");
       }
       for (Location file : files) {
         if (file instanceof Location.Local(Path path, _)) {

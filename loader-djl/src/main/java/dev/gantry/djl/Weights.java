@@ -288,7 +288,9 @@ public final class Weights implements AutoCloseable {
     LoadSettings settings = settings(options);
     if (!settings.types().isNone() || settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
-          method + " takes no optCast, optAsStored, optLazy or optDevice: the memory is there");
+          method
+              + " takes no optCast, optAsStored, optLazy or optDevice: the memory that is given has"
+              + " its type and device");
     }
     return new IntoLoad(session, settings.transfer());
   }
@@ -415,7 +417,7 @@ public final class Weights implements AutoCloseable {
     requireOpen();
     if (options.selection().isPresent()) {
       throw new MisuseException(
-          "optSelection is set; a load into parameters takes the tensors that the names choose");
+          "a load into parameters takes no optSelection: the parameter names choose the tensors");
     }
     return new ParameterLoad(session, manager, settings(options), tensors(options, true));
   }
@@ -435,7 +437,7 @@ public final class Weights implements AutoCloseable {
 
   private void requireOpen() {
     if (closed) {
-      throw new MisuseException("these weights are closed: they load nothing more");
+      throw new MisuseException("these weights are closed");
     }
   }
 

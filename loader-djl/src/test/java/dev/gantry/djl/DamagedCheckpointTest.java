@@ -269,7 +269,7 @@ class DamagedCheckpointTest {
     editManifest("(\"random\\.state\\." + generator + "\" *: *)\"[^\"]*\"", "$1\"AAAA\"");
     try (CheckpointSaver saver = saver().build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
-          .hasMessageContaining("no state of the generator " + generator);
+          .hasMessageContaining("does not fit the random generator " + generator);
       assertUnchanged();
     }
   }

@@ -102,11 +102,10 @@ class DatasetMisuseTest {
   void devicesThatCannotShareABatchAreRefused() {
     Device[] two = {Device.gpu(0), Device.gpu(1)};
     ShardDataset.Builder builder = ShardDataset.builder();
-    isRefused(
-        builder::optDevices, "optDevices must be devices that are different, one or more (was [])");
+    isRefused(builder::optDevices, "optDevices must be one or more different devices (was [])");
     isRefused(
         () -> builder.optDevices(Device.cpu(), Device.cpu()),
-        "optDevices must be devices that are different, one or more (was [cpu(), cpu()])");
+        "optDevices must be one or more different devices (was [cpu(), cpu()])");
     Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
     isRefused(
         () -> builder.setPath(shards).setSampling(5).optDevices(two).build(),

@@ -400,7 +400,7 @@ class TfRecordDatasetTest {
         .hasMessageContainingAll(
             folder.toString(),
             "_gantry-files",
-            "-00002-of-00003 is not there",
+            "-00002-of-00003 is missing",
             "write the set again");
   }
 

@@ -141,7 +141,7 @@ class VerifiedLoadTest {
     file = new WeightsFile().vector("other", DType.U8, 1).write(folder.resolve("w.safetensors"));
     assertThatThrownBy(() -> load(VERIFIED))
         .isInstanceOf(MalformedFileException.class)
-        .hasMessageContaining("stale-sums: they are of another w.safetensors");
+        .hasMessageContaining("stale-sums: the checksums are of another w.safetensors");
     // A file of checksums that Gantry made may be replaced.
     build();
     assertThat(load(VERIFIED)).hasSize(1);

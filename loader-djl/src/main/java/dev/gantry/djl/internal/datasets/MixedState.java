@@ -84,7 +84,7 @@ public record MixedState(
       boolean differs = known.get(i) != MixedOrder.UNKNOWN && !known.get(i).equals(lengths.get(i));
       if (differs || given.get(i) > lengths.get(i)) {
         throw new MisuseException(
-            "state of another mixture: dataset %s has given %s of %s batches (now of %s)"
+            "the state is of another mixture: dataset %s has given %s of %s batches (now of %s)"
                 .formatted(i, given.get(i), length(lengths.get(i)), length(known.get(i))));
       }
     }
@@ -95,7 +95,7 @@ public record MixedState(
   }
 
   private static MisuseException none(String text) {
-    return new MisuseException("no state of a mixture of datasets: '" + text + "'");
+    return new MisuseException("this is not the state of a mixture of datasets: '" + text + "'");
   }
 
   private static String join(List<Long> numbers) {

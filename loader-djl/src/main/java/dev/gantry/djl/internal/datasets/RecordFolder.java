@@ -38,11 +38,11 @@ public final class RecordFolder {
                 .filter(file -> !file.fileName().endsWith(TfRecordIndex.SUFFIX))
                 .toList();
         if (found.isEmpty()) {
-          throw new MisuseException(option + ": no file of records in the folder " + location);
+          throw new MisuseException(option + ": the folder " + location + " has no TFRecord files");
         }
         files.addAll(found);
       } else if (location.fileName().isEmpty()) {
-        throw new MisuseException(option + ": this store cannot list: " + location);
+        throw new MisuseException(option + ": the store cannot list the folder " + location);
       } else {
         files.add(location);
         named.add(location);

@@ -270,7 +270,12 @@ public final class BlockExport implements AutoCloseable {
       if (!place.value().equals(piece.shape())) {
         throw piece.refused(
             name,
-            "the rule makes " + place.value() + " of " + shape + ", and this is " + piece.shape());
+            "the rule makes shape "
+                + place.value()
+                + " of the tensor's "
+                + shape
+                + ", but the parameter has "
+                + piece.shape());
       }
       requireFits(name, piece, place, pieces, places);
       places.add(place);
@@ -279,7 +284,7 @@ public final class BlockExport implements AutoCloseable {
     if (there != elements(places.getFirst().base())) {
       throw first.refused(
           name,
-          "the parameters have %s of the %s elements of a tensor of %s"
+          "the parameters have %s of the %s elements of the tensor's shape %s"
               .formatted(there, elements(places.getFirst().base()), shape));
     }
     return places.getFirst().cut() == 0
@@ -298,12 +303,13 @@ public final class BlockExport implements AutoCloseable {
       }
       if (others.get(i).overlaps(place)) {
         throw piece.refused(
-            name, "parameter '" + other.path() + "' is the same part of it, by " + other.rule());
+            name,
+            "parameter '" + other.path() + "' is the same part of the tensor, by " + other.rule());
       }
       if (other.array().getDataType() != piece.array().getDataType()) {
         throw piece.refused(
             name,
-            "it is of type %s, and '%s' of type %s"
+            "the parameter has type %s, but parameter '%s' has type %s"
                 .formatted(piece.array().getDataType(), other.path(), other.array().getDataType()));
       }
     }
@@ -348,13 +354,19 @@ public final class BlockExport implements AutoCloseable {
       }
       if (!fits) {
         throw piece.refused(
-            name, "it says another shape of the tensor than '" + first.path() + "'");
+            name,
+            "the rule gives the tensor another shape than that of parameter '"
+                + first.path()
+                + "'");
       }
     }
     int unknown = all.indexOf(new Place.Size(0, false));
     if (unknown >= 0) {
       throw first.refused(
-          name, "the rules do not say its size along axis " + unknown + "; optLike does");
+          name,
+          "the rules do not tell the tensor's size along axis "
+              + unknown
+              + "; optLike gives the tensors' shapes");
     }
     return TensorShape.of(all.stream().mapToLong(Place.Size::size).toArray());
   }

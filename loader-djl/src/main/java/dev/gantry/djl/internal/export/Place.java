@@ -200,7 +200,7 @@ record Place(
         }
         case TensorTransform.Reshape _ ->
             throw new MisuseException(
-                transform + " does not say the shape before it; optLike does");
+                transform + " does not tell the tensor's shape; optLike gives the tensors' shapes");
       }
     }
     return List.of(sizes);

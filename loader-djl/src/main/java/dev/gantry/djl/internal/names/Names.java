@@ -29,7 +29,7 @@ public final class Names {
     List<String> unknown = saved.stream().filter(name -> !fitting.contains(name)).toList();
     List<String> parts = new ArrayList<>();
     if (!missing.isEmpty()) {
-      parts.add("not saved is " + listed(missing));
+      parts.add(listed(missing) + (missing.size() == 1 ? " is" : " are") + " not saved");
     }
     if (!unknown.isEmpty()) {
       parts.add(taker + " has no " + listed(unknown));

@@ -351,7 +351,7 @@ public abstract class GantryNDArray extends PtNDArray {
             return single.getIndex();
           }
           throw new MisuseException(
-              "a single index past 2147483647 cannot stand beside a slice; take i:i+1 instead");
+              "a single index above 2147483647 cannot be combined with a slice; use i:i+1 instead");
         })
         .toArray();
   }

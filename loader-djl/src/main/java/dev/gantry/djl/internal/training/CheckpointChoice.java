@@ -130,13 +130,16 @@ public record CheckpointChoice(
         return;
       }
     } catch (GantryException e) {
-      LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
+      LOG.warn("{}; its copy in the other store cannot be read: {}", reason, e.getMessage());
     }
     if (orEarlier) {
       try {
         store.fetchBefore(damaged.folder);
       } catch (GantryException e) {
-        LOG.warn("{}; no earlier one comes from the other store: {}", reason, e.getMessage());
+        LOG.warn(
+            "{}; no earlier checkpoint can be read from the other store: {}",
+            reason,
+            e.getMessage());
       }
     }
   }

@@ -82,7 +82,7 @@ public final class OptimizerState {
   private int[] countsNow() {
     if (!kind.countsUpdates()) {
       throw new MisuseException(
-          "DJL's " + kind.djlName() + " does not count updates, so its steps cannot be noticed");
+          "DJL's " + kind.djlName() + " does not count updates, so its steps cannot be counted");
     }
     Map<String, Integer> byId = COUNTS.get(parts.optimizer());
     int[] counts = new int[parts.parameters().size()];

@@ -79,7 +79,7 @@ public sealed interface RandomSource {
       readable = false;
     }
     if (!readable || !isValid(bytes)) {
-      throw new MisuseException("what was saved is no state of the generator " + name());
+      throw new MisuseException("the saved state does not fit the random generator " + name());
     }
     return bytes;
   }

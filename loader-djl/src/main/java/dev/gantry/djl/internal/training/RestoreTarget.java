@@ -72,7 +72,7 @@ public record RestoreTarget(
     parameters.forEach((path, parameter) -> {
       StoredTensor value = saved.get(path);
       if (!matches(path)) {
-        skipped.put(path, "it was not asked for");
+        skipped.put(path, "optParameters does not name it");
       } else if (value == null && partial) {
         skipped.put(path, "the checkpoint has no such parameter");
       } else if (value != null && skipMismatched && parameter.getShape() != null) {
@@ -92,7 +92,7 @@ public record RestoreTarget(
     }
     if (parameters.isEmpty() && !skipped.isEmpty()) {
       throw new MisuseException(
-          "nothing would be restored: '%s' stays as it is, since %s, and so do all parameters"
+          "no parameter would be restored; parameter '%s', for example, is skipped: %s"
               .formatted(
                   skipped.firstEntry().getKey(),
                   Objects.requireNonNull(skipped.firstEntry().getValue())));

@@ -177,7 +177,7 @@ public record TrainingRestore(
                 0,
                 "invalid-replica",
                 first == null
-                    ? "'" + name + "' is no replica on one of " + devices + " devices"
+                    ? "'" + name + "' is a replica on some of " + devices + " devices only"
                     : "'" + name + "' is " + kind + ", and the first device's is " + first);
           }
         });

@@ -22,8 +22,8 @@ final class Unmatched {
     SequencedMap<String, StoredTensor> pairs = new LinkedHashMap<>();
     if (unused.size() != free.size()) {
       throw new MisuseException(
-          ("by order, there must be as many tensors as parameters: %s parameters have "
-                  + "no rule (%s), and %s tensors no use (%s)")
+          ("a match by order needs as many tensors as parameters: %s parameters have no rule"
+                  + " (%s), and %s tensors have no parameter (%s)")
               .formatted(
                   free.size(),
                   Names.listed(free.keySet()),
@@ -35,7 +35,7 @@ final class Unmatched {
       StoredTensor next = tensor.next();
       if (parameter.getShape() != null && !ParameterFit.shape(parameter).equals(next.shape())) {
         throw new MisuseException(
-            "by order, '%s' %s would get tensor '%s' %s, whose shape is another"
+            "a match by order would give parameter '%s' %s the tensor '%s' %s of another shape"
                 .formatted(path, ParameterFit.shape(parameter), next.name(), next.shape()));
       }
       pairs.put(path, next);
@@ -64,11 +64,12 @@ final class Unmatched {
       List<String> rivals = paths.getOrDefault(shape, List.of());
       if (fitting.size() > 1 || (rivals.size() > 1 && !fitting.isEmpty())) {
         throw new MisuseException(
-            "shape %s does not say which is which: parameters %s, tensors %s; give them rules"
+            ("a match by shape is ambiguous: shape %s fits the parameters %s and the tensors %s;"
+                    + " add rules for them")
                 .formatted(
-                    shape,
-                    Names.listed(rivals),
-                    Names.listed(fitting.stream().map(StoredTensor::name).toList())));
+                        shape,
+                        Names.listed(rivals),
+                        Names.listed(fitting.stream().map(StoredTensor::name).toList())));
       }
       if (!fitting.isEmpty()) {
         pairs.put(path, fitting.getFirst());
