@@ -132,7 +132,7 @@ class S3Test {
     assertThat(TestSamples.fail(64, "convert", one, many).err())
         .contains(many + " holds weights already: ");
     assertThat(TestSamples.fail(64, "convert", one, many + "/x.safetensors").err())
-        .contains("has an index, by which readers go: model.safetensors.index.json");
+        .contains("has an index, which readers would follow: model.safetensors.index.json");
     assertThat(TestSamples.fail(64, "convert", one, one).err())
         .contains("OUT must not lie in the folder of IN");
     assertThat(TestSamples.fail(64, "convert", one, "https://host/x.safetensors").err())

@@ -197,7 +197,7 @@ final class NewShardSet {
       List<String> known = fields.stream().map(Field::name).toList();
       String unknown =
           values.keySet().stream().filter(name -> !known.contains(name)).findFirst().orElseThrow();
-      throw new MisuseException("no field '" + unknown + "', but " + known);
+      throw new MisuseException("there is no field '" + unknown + "'; the fields are " + known);
     }
   }
 

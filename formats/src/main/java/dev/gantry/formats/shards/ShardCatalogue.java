@@ -74,7 +74,8 @@ final class ShardCatalogue implements SampleCatalogue {
     List<String> names = set.fields().stream().map(Field::name).toList();
     int number = names.indexOf(name);
     if (number < 0) {
-      throw new MisuseException(set.location() + " has no field '" + name + "', but " + names);
+      throw new MisuseException(
+          set.location() + " has no field '" + name + "'; its fields are " + names);
     }
     return number;
   }

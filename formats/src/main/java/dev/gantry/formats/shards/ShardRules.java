@@ -34,7 +34,7 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
 
   private void checkLayout() {
     if (shard.samples() == 0) {
-      throw malformed("empty-shard", "it has no samples");
+      throw malformed("empty-shard", "the shard has no samples");
     }
     if (shard.offsets() != fields.size()) {
       throw malformed(
@@ -47,7 +47,7 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
     if (end != shard.bytes()) {
       throw malformed(
           "bytes-after-end",
-          shard.bytes() + " bytes, of which the last field's last is number " + end);
+          "the shard has " + shard.bytes() + " bytes, but its last field ends at byte " + end);
     }
   }
 
@@ -57,11 +57,11 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
     String subject = "field '" + field.name() + "' at " + offset;
     if (offset % ShardSet.PAGE_BYTES != 0) {
       throw malformed(
-          "offset-not-on-page", subject + " is at no multiple of " + ShardSet.PAGE_BYTES);
+          "offset-not-on-page", subject + " must begin at a multiple of " + ShardSet.PAGE_BYTES);
     }
     if (offset < previousEnd) {
       throw malformed(
-          "fields-overlap", subject + " begins before the one ahead ends, " + previousEnd);
+          "fields-overlap", subject + " begins before the previous field ends, at " + previousEnd);
     }
     long sampleBytes = field.sampleBytes();
     if (sampleBytes > 0 && shard.samples() > Long.MAX_VALUE / sampleBytes) {
@@ -73,7 +73,7 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
     if (offset > shard.bytes() || length > shard.bytes() - offset) {
       throw malformed(
           "field-past-end",
-          subject + " has " + length + " bytes, where the file has " + shard.bytes());
+          subject + " has " + length + " bytes, but the shard has " + shard.bytes());
     }
     return offset + length;
   }
@@ -83,12 +83,13 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
     try {
       attributes = Files.readAttributes(file, BasicFileAttributes.class);
     } catch (NoSuchFileException _) {
-      throw malformed("missing-shard", "it is not there");
+      throw malformed("missing-shard", "the shard's file is missing");
     } catch (IOException e) {
       throw FileErrors.of("stat", file.toString(), e);
     }
     if (!attributes.isRegularFile()) {
-      throw new MalformedFileException(file, 0, "not-a-regular-file", "a shard must be one");
+      throw new MalformedFileException(
+          file, 0, "not-a-regular-file", "a shard must be a regular file");
     }
     long size = attributes.size();
     if (size < shard.bytes()) {
@@ -96,7 +97,7 @@ record ShardRules(Location index, Shard shard, long position, List<Field> fields
           file,
           size,
           "truncated-shard",
-          "the file ends here, where " + index.fileName() + " has " + shard.bytes() + " bytes");
+          "the file ends here, but " + index.fileName() + " says " + shard.bytes() + " bytes");
     }
     if (size > shard.bytes()) {
       throw new MalformedFileException(

@@ -460,7 +460,7 @@ class ShardSetTest {
     ShardSet set = open(GOOD);
     assertThatThrownBy(() -> set.catalogue(List.of("c")))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("no field 'c', but [a, b]");
+        .hasMessageContaining("no field 'c'; its fields are [a, b]");
     assertThatThrownBy(() -> set.catalogue(List.of("a", "a")))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("field 'a' is chosen twice");

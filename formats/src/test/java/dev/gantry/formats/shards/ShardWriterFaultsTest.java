@@ -81,7 +81,7 @@ class ShardWriterFaultsTest extends ShardWriterFixture {
       some.put("lable", good.get("label"));
       assertThatThrownBy(() -> writer.append(some))
           .isInstanceOf(MisuseException.class)
-          .hasMessage("no field 'lable', but [image, empty, label]");
+          .hasMessage("there is no field 'lable'; the fields are [image, empty, label]");
       assertThatThrownBy(() -> writer.append(2, TestShards.sources(FIELDS, values, 0, 3)))
           .isInstanceOf(MisuseException.class)
           .hasMessage("field 'image': 4500 bytes for 2 samples of 1500 bytes each");

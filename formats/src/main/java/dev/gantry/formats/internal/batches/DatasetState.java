@@ -55,7 +55,7 @@ public record DatasetState(String order, long epoch, long batch, String cursor) 
   public static DatasetState parse(String text) {
     Matcher matcher = TEXT.matcher(text);
     if (!matcher.matches()) {
-      throw new MisuseException("no state of a dataset: '" + text + "'");
+      throw new MisuseException("this is not the state of a dataset: '" + text + "'");
     }
     return new DatasetState(
         matcher.group(1),

@@ -106,7 +106,10 @@ public final class EpochBatches implements Batches {
     OrderIdentity.check(state.order(), order);
     if (state.batch() > batches || !state.cursor().isEmpty()) {
       throw new MisuseException(
-          "no state of this dataset, whose epochs have " + batches + " batches: " + state.toText());
+          "the state does not fit this dataset, whose epochs have "
+              + batches
+              + " batches: "
+              + state.toText());
     }
     return new Source(
         EpochOrder.of(store.fileSamples(), options, state.epoch()), state.epoch(), state.batch());

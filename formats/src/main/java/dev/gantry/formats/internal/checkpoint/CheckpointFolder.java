@@ -148,7 +148,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
       known = Manifest.read(session, at);
       if (!known.head().equals(head)) {
         throw new MalformedFileException(
-            at, 0, "changed-manifest", "it is of another save than when the folder was listed");
+            at, 0, "changed-manifest", "another save replaced it after the folder was listed");
       }
       manifest = known;
     }
@@ -242,7 +242,8 @@ public final class CheckpointFolder implements StoredCheckpoint {
       if (!e.isNotFound()) {
         throw e;
       }
-      throw new MalformedFileException(file, 0, "missing-file", "the manifest lists it");
+      throw new MalformedFileException(
+          file, 0, "missing-file", "the manifest lists a file that does not exist");
     }
   }
 
@@ -310,7 +311,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
           "checksum-mismatch",
           String.format(
               Locale.ROOT,
-              "what tells of the tensors has CRC32C %08x, and had %08x when it was saved",
+              "the list of tensors has CRC32C %08x, and had %08x when it was saved",
               sum,
               saved));
     }

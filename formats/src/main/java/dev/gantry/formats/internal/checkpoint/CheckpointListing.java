@@ -111,7 +111,8 @@ public record CheckpointListing(
       } catch (TransferException e) {
         if (e.isErrno(Set.of("EISDIR"))) {
           MalformedFileException reason =
-              new MalformedFileException(manifest, 0, "not-a-regular-file", "it is a folder");
+              new MalformedFileException(
+                  manifest, 0, "not-a-regular-file", "the manifest is a folder");
           damaged.add(Damaged.of(reason));
         } else if (e.isNotFound()) {
           unfinished.add(checkpoint.getFileName().toString());

@@ -128,7 +128,8 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
       String name = folder + "/" + file.name();
       Long size = sizes.get(file.name());
       if (size == null || !StoreFolder.isOfCheckpoint(name)) {
-        throw new MalformedFileException(at(name), 0, "missing-file", "the manifest lists it");
+        throw new MalformedFileException(
+            at(name), 0, "missing-file", "the manifest lists a file that does not exist");
       }
       CheckpointFolder.requireSize(at(name), size, file);
     }

@@ -32,12 +32,12 @@ public final class ExampleParser {
   public ExampleParser(List<FeatureSpec> specs) {
     this.specs = List.copyOf(specs);
     if (specs.isEmpty()) {
-      throw new MisuseException("no feature is wanted");
+      throw new MisuseException("at least one feature must be chosen (was none)");
     }
     Set<String> names = new HashSet<>();
     for (FeatureSpec spec : specs) {
       if (!names.add(spec.name())) {
-        throw new MisuseException("feature '" + spec.name() + "' is wanted twice");
+        throw new MisuseException("feature '" + spec.name() + "' is chosen twice");
       }
     }
     features = specs.stream().map(FeatureLayout::of).toList();

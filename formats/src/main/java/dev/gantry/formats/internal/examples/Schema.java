@@ -38,7 +38,7 @@ public final class Schema {
     Look look = look(session, files, options, records);
     if (look.records() == 0) {
       throw new MalformedFileException(
-          files.getFirst(), 0, "no-records", "nothing to tell features from");
+          files.getFirst(), 0, "no-records", "there are no records to find features in");
     }
     return look.features().stream().flatMap(seen -> seen.spec(look.records()).stream()).toList();
   }
@@ -122,7 +122,13 @@ public final class Schema {
       if (kind.isPresent() && kind.get() != found) {
         throw where.fault(
             ExampleDecoder.WRONG_KIND,
-            "feature '" + name + "' is of kind " + found + ", before of " + kind.get());
+            "feature '"
+                + name
+                + "' is of kind "
+                + found
+                + ", but of kind "
+                + kind.get()
+                + " before");
       }
       kind = Optional.of(found);
       records++;

@@ -27,7 +27,7 @@ import java.util.regex.Pattern;
 public record FileList(SequencedMap<String, Long> sizes) {
   /// Tells users in an error what to do about an incomplete set.
   static final String UNFINISHED =
-      "their writer is at work or was ended before all were there; write the set again";
+      "their writer is still running, or ended before it had written all; write the set again";
 
   private static final String HEAD = "gantry-files 1";
   private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^./][^/]*)");
@@ -45,7 +45,8 @@ public record FileList(SequencedMap<String, Long> sizes) {
     for (String line : lines.subList(1, lines.size())) {
       Matcher parts = LINE.matcher(line);
       if (!parts.matches()) {
-        throw new MalformedFileException(list, 0, "invalid-line", "no size and name: " + line);
+        throw new MalformedFileException(
+            list, 0, "invalid-line", "a line must have a size and a name: " + line);
       }
       sizes.put(parts.group(2), Long.parseLong(parts.group(1)));
     }
@@ -144,7 +145,10 @@ public record FileList(SequencedMap<String, Long> sizes) {
 
   private static MalformedFileException wrongFile(Location list, String name, long size) {
     return new MalformedFileException(
-        list, 0, "wrong-file", name + " is not there with its " + size + " bytes: " + UNFINISHED);
+        list,
+        0,
+        "wrong-file",
+        name + " is missing, or does not have " + size + " bytes: " + UNFINISHED);
   }
 
   /// Refuses single local files that belong to an incomplete set, by the list beside them. Some files of a

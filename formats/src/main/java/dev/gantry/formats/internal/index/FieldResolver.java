@@ -50,7 +50,7 @@ final class FieldResolver {
                 + IndexFormat.elements(kind, elements)
                 + " in "
                 + firstIndex.file()
-                + "; read them apart, or stream the files");
+                + "; read these files apart, or stream them");
       }
     }
     Field field = field(kind, elements);
@@ -98,7 +98,7 @@ final class FieldResolver {
                     + index.file()
                     + " has no feature '"
                     + name
-                    + "', but "
+                    + "'; its features are "
                     + index.summary().features().stream()
                         .map(TfRecordIndex.Feature::name)
                         .toList()));
@@ -106,10 +106,10 @@ final class FieldResolver {
 
   private MisuseException unread(TfRecordIndex.Feature feature, TfRecordIndex index) {
     return unfit(
-        "not to be read by an index: "
-            + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
-            + " of "
+        "the index of "
             + index.file()
+            + " cannot read it: "
+            + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
             + "; stream the files");
   }
 
@@ -138,7 +138,7 @@ final class FieldResolver {
       case BYTES -> wanted.dtype().orElse(DType.U8);
       case FLOAT -> {
         if (wanted.dtype().orElse(DType.F32) != DType.F32) {
-          throw unfit("floats, which are F32, not " + wanted.dtype().get());
+          throw unfit("the values are floats, which are F32, not " + wanted.dtype().get());
         }
         yield DType.F32;
       }
@@ -152,7 +152,8 @@ final class FieldResolver {
 
   private void requireRoom(DType dtype) {
     Elements.IntegerRange range =
-        Elements.range(dtype).orElseThrow(() -> unfit("integers, which " + dtype + " is not for"));
+        Elements.range(dtype)
+            .orElseThrow(() -> unfit("the values are integers, which " + dtype + " cannot hold"));
     for (TfRecordIndex index : indexes) {
       MemorySegment values = index.column(IndexFormat.tensor(name, IndexFormat.VALUES)).bytes();
       long count = values.byteSize() / Long.BYTES;

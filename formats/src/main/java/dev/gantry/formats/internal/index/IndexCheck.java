@@ -47,7 +47,7 @@ final class IndexCheck {
     }
     for (StoredTensor tensor : header.tensors().values()) {
       if (!expected.contains(tensor.name())) {
-        throw malformed(tensor, 0, "unexpected-tensor", "nothing is known about it");
+        throw malformed(tensor, 0, "unexpected-tensor", "an index has no such tensor");
       }
     }
   }
@@ -96,7 +96,10 @@ final class IndexCheck {
 
   private void checkRecords(MemorySegment records) {
     if (start(records, 0) != IndexFormat.HEADER_BYTES) {
-      throw outOfRange(IndexFormat.RECORD_OFFSET, 0, "the first record is elsewhere");
+      throw outOfRange(
+          IndexFormat.RECORD_OFFSET,
+          0,
+          "the first record must begin at " + IndexFormat.HEADER_BYTES);
     }
     for (long record = 0; record < notes.records(); record++) {
       long next = start(records, record + 1);

@@ -151,8 +151,8 @@ public record IndexNotes(
         throw malformed(
             "not-an-index",
             other == null
-                ? "a safetensors file, but none of the format " + format
-                : "the index of a file that is " + other);
+                ? "the file is safetensors, but not of the format " + format
+                : "this is the index of a file that is " + other);
       }
       return number(VERSION, 0, Long.MAX_VALUE);
     }
@@ -212,7 +212,7 @@ public record IndexNotes(
         features[number] = feature(name, records);
       }
       if (Arrays.asList(features).contains(null)) {
-        throw malformed("invalid-note", "two features of the same number");
+        throw malformed("invalid-note", "two features have the same number");
       }
       return List.of(features);
     }
@@ -232,7 +232,9 @@ public record IndexNotes(
       OptionalLong elements = OptionalLong.empty();
       if (notes.containsKey(elementsNote)) {
         if (kind.isEmpty() || obstacle.isPresent() || missing > 0) {
-          throw malformed("invalid-note", "'" + elementsNote + "' of what is not in all records");
+          throw malformed(
+              "invalid-note",
+              "'" + elementsNote + "' is given for a feature that some records lack");
         }
         long most =
             switch (kind.get()) {
@@ -249,7 +251,7 @@ public record IndexNotes(
 
     private FeatureSpec.Kind kind(String text) {
       return IndexFormat.kind(text)
-          .orElseThrow(() -> malformed("invalid-note", "no kind of feature: '" + text + "'"));
+          .orElseThrow(() -> malformed("invalid-note", "'" + text + "' is not a kind of feature"));
     }
 
     public long number(String note, long least, long most) {
@@ -264,7 +266,15 @@ public record IndexNotes(
       }
       throw malformed(
           "invalid-note",
-          "'" + note + "' is '" + text + "', no number from " + least + " to " + most);
+          "'"
+              + note
+              + "' must be a number from "
+              + least
+              + " to "
+              + most
+              + " (was '"
+              + text
+              + "')");
     }
 
     private int checksum(String note) {

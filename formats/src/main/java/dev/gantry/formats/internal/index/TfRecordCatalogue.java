@@ -99,7 +99,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     List<StoredField> fields = new ArrayList<>();
     for (TfRecordField field : chosen) {
       if (!names.add(field.feature())) {
-        throw new MisuseException("feature '" + field.feature() + "' is wanted twice");
+        throw new MisuseException("feature '" + field.feature() + "' is chosen twice");
       }
       fields.add(new FieldResolver(field, filled).resolve());
     }

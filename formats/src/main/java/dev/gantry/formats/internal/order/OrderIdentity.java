@@ -48,11 +48,11 @@ public final class OrderIdentity {
     String[] was = stored.split(",", -1);
     String[] is = order.split(",", -1);
     if (was.length != is.length) {
-      throw new MisuseException("state of another kind of dataset: '" + stored + "'");
+      throw new MisuseException("the state is of another kind of dataset: '" + stored + "'");
     }
     if (!was[0].equals(is[0])) {
       throw new MisuseException(
-          "state of another dataset or of other samples of it, or its files have changed since: "
+          "the state is of another dataset or of other samples of it, or the files have changed: "
               + was[0]
               + ", not "
               + is[0]);
@@ -64,7 +64,7 @@ public final class OrderIdentity {
         differences.append(" (now ").append(is[i]).append(')');
       }
     }
-    throw new MisuseException("state of another order of the samples: " + differences);
+    throw new MisuseException("the state is of another order of the samples: " + differences);
   }
 
   private static String text(Shuffle shuffle) {

@@ -21,13 +21,16 @@ import java.util.Objects;
 ///
 /// @param files the files in the order in which they get their names
 record SafetensorsOutput(GantrySession session, List<NewFile> files, WriteOptions options) {
+  /// Why a folder is refused for one more file, for [#requireNone].
+  static final String HAS_INDEX = "has an index, which readers would follow";
+
   /// Writes a single file; its folder may hold other files.
   WriteReport writeFile(Path file) {
     MadeFolders made = MadeFolders.makeFor(session.folders(), file);
     return Cleanup.orUndo(
         () -> {
           Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
-          requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
+          requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, HAS_INDEX);
           return session.write(files, options);
         },
         made::takeBack);

@@ -143,7 +143,10 @@ public final class SafetensorsSums {
     String text = TextFile.read(session, Location.of(sums), MAX_BYTES);
     if (!text.startsWith(HEAD)) {
       throw new MalformedFileException(
-          sums, 0, "not-sums", "no checksums of a safetensors file, or of another version");
+          sums,
+          0,
+          "not-sums",
+          "the file has no checksums of a safetensors file, or is of another version");
     }
     SafetensorsHeader header = SafetensorsHeader.read(session, file);
     String start = start(session, header);
@@ -152,9 +155,9 @@ public final class SafetensorsSums {
           sums,
           0,
           "stale-sums",
-          "they are of another "
+          "the checksums are of another "
               + file.getFileName()
-              + ", by its size or its header; `gantry index` makes them anew");
+              + ", with another size or header; `gantry index` makes them anew");
     }
     int end = start.length() + SUM_LENGTH * header.tensors().size();
     if (text.length() < end

@@ -47,8 +47,8 @@ public final class SafetensorsUpload {
       Location folder = target.sibling("");
       List<String> beside =
           store.list(folder).orElse(List.of()).stream().map(Location::fileName).toList();
-      String reason = "has an index, by which readers go";
-      SafetensorsOutput.requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, beside, reason);
+      SafetensorsOutput.requireNone(
+          folder, SafetensorsOpener.INDEX_SUFFIX, beside, SafetensorsOutput.HAS_INDEX);
       leftovers = List.of();
     } else {
       List<WritableStore.Entry> there =

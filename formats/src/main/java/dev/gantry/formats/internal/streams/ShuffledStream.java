@@ -133,11 +133,7 @@ final class ShuffledStream implements Records {
     while (read < end) {
       if (!advance()) {
         throw new MisuseException(
-            "the files have "
-                + read
-                + " records, of which a state says that "
-                + end
-                + " were read");
+            "the state says that " + end + " records were read, but the files have only " + read);
       }
       Integer slot = places.get(read - 1);
       if (slot != null) {

@@ -175,6 +175,7 @@ record StreamCursor(
   }
 
   static MisuseException noCursor(String text) {
-    return new MisuseException("no cursor of these files and this shuffle: '" + text + "'");
+    return new MisuseException(
+        "the state's cursor does not fit these files and this shuffle: '" + text + "'");
   }
 }

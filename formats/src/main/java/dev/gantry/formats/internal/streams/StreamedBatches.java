@@ -171,7 +171,8 @@ public final class StreamedBatches implements Batches {
     OrderIdentity.check(state.order(), identity);
     StreamCursor _ = cursor(state);
     if (state.batch() > EpochOrder.MAX_SAMPLES / order.batchSize() / order.world()) {
-      throw new MisuseException("no epoch has so many batches: " + state.toText());
+      throw new MisuseException(
+          "the state has more batches than an epoch may have: " + state.toText());
     }
     return new StreamSource(this, state);
   }
@@ -191,7 +192,7 @@ public final class StreamedBatches implements Batches {
   private StreamCursor cursor(DatasetState state) {
     if (state.cursor().isEmpty()) {
       if (state.batch() != 0) {
-        throw new MisuseException("the state lacks its cursor: " + state.toText());
+        throw new MisuseException("the state has no cursor: " + state.toText());
       }
       return begin();
     }

@@ -80,7 +80,7 @@ record StoredMember(
     TarIndex index = finder.firstIndex();
     long first = index.member(0, finder.members.get(finder.indexes.indexOf(index)));
     if (first < 0) {
-      throw finder.unfit(index, 0, "there is none");
+      throw finder.unfit(index, 0, "the sample has no such member");
     }
     Location file = index.data();
     NpyHeader header;
@@ -91,7 +91,7 @@ record StoredMember(
     }
     if (!(header.encoding() instanceof Encoding.Plain)) {
       throw finder.unfit(
-          index, 0, "the array is big endian or in Fortran's order, which batches are not");
+          index, 0, "the array must be little endian and in C order, as batches are");
     }
     finder.requireLength(index.length(first));
     finder.requireValue(index.value(first));
@@ -117,7 +117,7 @@ record StoredMember(
         TarIndex index = indexes.get(i);
         for (long sample = 0; sample < index.samples(); sample++) {
           long member = index.member(sample, members.get(i));
-          String fault = member < 0 ? "there is none" : check.fault(index, member);
+          String fault = member < 0 ? "the sample has no such member" : check.fault(index, member);
           if (!fault.isEmpty()) {
             throw unfit(index, sample, fault);
           }
@@ -129,26 +129,28 @@ record StoredMember(
       forEach((index, member) ->
           index.length(member) == bytes
               ? ""
-              : "it has " + index.length(member) + " bytes, and not " + bytes);
+              : "the member has " + index.length(member) + " bytes, not " + bytes);
     }
 
     void requireAtMost(long bytes) {
       forEach((index, member) ->
           index.length(member) <= bytes
               ? ""
-              : "it has " + index.length(member) + " bytes, more than " + bytes);
+              : "the member has " + index.length(member) + " bytes, more than " + bytes);
     }
 
     void requireIntegers() {
       forEach((index, member) ->
-          index.value(member) == TarIndex.NO_VALUE ? "it is no integer in decimal digits" : "");
+          index.value(member) == TarIndex.NO_VALUE
+              ? "the member is not an integer in decimal digits"
+              : "");
     }
 
     void requireValue(long value) {
       forEach((index, member) ->
           index.value(member) == value
               ? ""
-              : "its header is not that of the first sample: dtype, shape or order differ");
+              : "the member's dtype, shape or order is not that of the first sample");
     }
 
     StoredMember written(Field field) {

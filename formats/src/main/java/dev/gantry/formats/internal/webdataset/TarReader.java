@@ -147,7 +147,8 @@ public final class TarReader implements AutoCloseable {
         case 'g' -> {
           // A global header is ignored if it has only comments and times.
           if (!records(at, size).isEmpty()) {
-            throw fault(at, INVALID_HEADER, "one name or size for all members");
+            throw fault(
+                at, INVALID_HEADER, "a global header gives one name or size to all members");
           }
         }
         case 'L' -> longName = TarHeader.text(extended(at, size));

@@ -171,7 +171,7 @@ class EpochBatchesTest {
     assertThatThrownBy(() -> others.from(start))
         .isInstanceOf(MisuseException.class)
         .hasMessage(
-            "state of another order of the samples: batch=4 (now batch=8),"
+            "the state is of another order of the samples: batch=4 (now batch=8),"
                 + " shuffle=blocks:7:2 (now shuffle=blocks:8:2)");
     Batches moreRanks = EpochBatches.of(store(shards), options(4, new Shuffle.Blocks(7, 2), 2));
     assertThatThrownBy(() -> moreRanks.from(start))

@@ -89,7 +89,7 @@ class JointFilesTest {
     Files.write(set.resolve("two"), new byte[1]);
     assertThatThrownBy(() -> open(set))
         .isInstanceOf(MalformedFileException.class)
-        .hasMessageContaining("two is not there with its 3 bytes");
+        .hasMessageContaining("two is missing, or does not have 3 bytes");
   }
 
   @Test

@@ -38,16 +38,16 @@ class CatalogueRefusalTest extends IndexedFiles {
         "feature 'image': 50 bytes in each record, not F32 [12]",
         new TfRecordField("image", Optional.of(DType.F32), Optional.empty()));
     refused(
-        "feature 'floats': floats, which are F32, not BF16",
+        "feature 'floats': the values are floats, which are F32, not BF16",
         TfRecordField.of("floats", DType.BF16, TensorShape.of(14)));
     refused(
-        "feature 'label': integers, which F32 is not for",
+        "feature 'label': the values are integers, which F32 cannot hold",
         TfRecordField.of("label", DType.F32, TensorShape.of(2)));
     refused(
         "feature 'label': 2 integers in each record, not I64 [3]",
         TfRecordField.of("label", DType.I64, TensorShape.of(3)));
-    refused("'image' is wanted twice", TfRecordField.of("image"), TfRecordField.of("image"));
-    refused("has no feature 'picture', but [", TfRecordField.of("picture"));
+    refused("'image' is chosen twice", TfRecordField.of("image"), TfRecordField.of("image"));
+    refused("has no feature 'picture'; its features are [", TfRecordField.of("picture"));
     refused("smaller than a byte", TfRecordField.of("image", DType.F4, TensorShape.of(100)));
   }
 
@@ -62,9 +62,9 @@ class CatalogueRefusalTest extends IndexedFiles {
                     TestExamples.record(3, 0),
                     new ExampleBuilder().bytes("image", new byte[50]).toBytes()))));
     refused(
-        "feature 'floats': not to be read by an index: in record 1 it is missing of "
+        "feature 'floats': the index of "
             + folder.resolve("c")
-            + "; stream the files",
+            + " cannot read it: in record 1 it is missing; stream the files",
         TfRecordField.of("floats"));
     try (TfRecordCatalogue store = open(TfRecordField.of("image"))) {
       assertThat(store.fileSamples()).hasSize(4);

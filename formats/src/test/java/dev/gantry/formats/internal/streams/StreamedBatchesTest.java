@@ -230,7 +230,7 @@ class StreamedBatchesTest extends StreamedBatchesFixture {
       DatasetState state = firstBatch(batches);
       assertThatThrownBy(() -> larger.from(state))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("state of another order of the samples: batch=");
+          .hasMessageContaining("the state is of another order of the samples: batch=");
       assertThatThrownBy(() -> fewer.from(state)).isInstanceOf(MisuseException.class);
       for (String cursor :
           List.of(

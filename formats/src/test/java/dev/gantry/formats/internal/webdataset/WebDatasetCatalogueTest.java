@@ -160,17 +160,17 @@ class WebDatasetCatalogueTest extends SampleCatalogueContract {
         two("cls", "7".getBytes(StandardCharsets.UTF_8), four),
         MemberField.integer("cls"),
         "sample 1",
-        "no integer");
-    refuses(two("cls", three, four), MemberField.integer("x"), "sample 0", "there is none", "cls");
+        "not an integer");
+    refuses(two("cls", three, four), MemberField.integer("x"), "sample 0", "no such member", "cls");
     refuses(
         two("npy", npy("<i2", "(2,)", four), npy("<u2", "(2,)", four)),
         MemberField.npy("npy"),
         "sample 1",
-        "header");
+        "dtype, shape or order");
     refuses(
         two("npy", npy(">i2", "(2,)", four), npy(">i2", "(2,)", four)),
         MemberField.npy("npy"),
-        "big endian");
+        "little endian");
     refuses(new HandmadeTar(), MemberField.npy("npy"), "no samples in [");
   }
 
