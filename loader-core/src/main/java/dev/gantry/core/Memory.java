@@ -23,7 +23,8 @@ public sealed interface Memory extends Source {
 
     public OnHost {
       if (!MisuseException.requireGiven("segment", segment).isAccessibleBy(SOME_OTHER)) {
-        throw new MisuseException("memory that is confined to one thread: " + segment);
+        throw new MisuseException(
+            "memory must not be confined to one thread (was " + segment + ")");
       }
     }
 

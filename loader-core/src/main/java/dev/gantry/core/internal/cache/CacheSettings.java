@@ -47,7 +47,7 @@ public record CacheSettings(Path folder, long mostBytes) {
     Optional<String> chosen = setting(PROPERTY, VARIABLE);
     if (bytes.isPresent() && chosen.isEmpty()) {
       LOG.warn(
-          "--cache-bytes ({}) says nothing without --cache-folder ({}): remote files are not kept",
+          "--cache-bytes ({}) has no effect without --cache-folder ({}): remote files are not kept",
           BYTES_VARIABLE,
           VARIABLE);
     }

@@ -209,7 +209,7 @@ final class FillingFile implements FileCache.Filling {
         throw new TransferException(
             "read",
             version.file().toString(),
-            new Failure.Remote(0, "the session was closed while another had this block in hand"));
+            new Failure.Remote(0, "the session was closed while another read fetched this block"));
       }
       if (turn == Turn.WAIT) {
         parts.add(bringAfter(cached.settled(block), block));

@@ -16,13 +16,13 @@ public record NewFile(Path file, List<Source> parts) {
   ///     than a file can be
   public NewFile {
     if (file.getFileName() == null) {
-      throw new MisuseException("names no file: " + file);
+      throw new MisuseException("a new file needs a file name (was " + file + ")");
     }
     parts = List.copyOf(parts);
     long size = 0;
     for (Source part : parts) {
       if (part.length() > Long.MAX_VALUE - size) {
-        throw new MisuseException(file + ": more bytes than a file can hold");
+        throw new MisuseException(file + " would have more bytes than a file can hold");
       }
       size += part.length();
     }

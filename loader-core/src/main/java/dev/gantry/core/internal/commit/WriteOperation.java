@@ -85,7 +85,7 @@ public final class WriteOperation {
     Set<Path> names = new HashSet<>();
     for (NewFile file : files) {
       if (!names.add(file.file().toAbsolutePath().normalize())) {
-        throw new MisuseException("to be written twice at once: " + file.file());
+        throw new MisuseException("the same file would be written twice: " + file.file());
       }
     }
   }

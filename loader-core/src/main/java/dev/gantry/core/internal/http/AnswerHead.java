@@ -30,7 +30,7 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
   static AnswerHead of(List<String> lines) throws IOException {
     Matcher status = STATUS.matcher(lines.getFirst());
     if (!status.matches()) {
-      throw new IOException("the answer is none of HTTP/1.1");
+      throw new IOException("the answer is not of HTTP/1.1");
     }
     Map<String, List<String>> values = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     for (String line : lines.subList(1, lines.size())) {
@@ -61,7 +61,7 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
   boolean isChunked() throws IOException {
     String encoding = headers.firstValue("Transfer-Encoding").orElse("");
     if (!encoding.isEmpty() && !encoding.equalsIgnoreCase("chunked")) {
-      throw new IOException("the answer is encoded for its transfer: " + encoding);
+      throw new IOException("the answer has an unknown Transfer-Encoding: " + encoding);
     }
     return !encoding.isEmpty();
   }

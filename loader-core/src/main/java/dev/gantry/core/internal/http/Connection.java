@@ -209,7 +209,7 @@ final class Connection implements Closeable {
           ahead.flip();
         }
         if (count < 0) {
-          throw new EOFException("the server closed it");
+          throw new EOFException("the server closed the connection");
         }
       }
       char next = (char) (ahead.get() & 0xff);

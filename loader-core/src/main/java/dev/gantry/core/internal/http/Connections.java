@@ -80,7 +80,7 @@ final class Connections implements AutoCloseable {
   }
 
   static RemoteFault sessionClosed() {
-    return RemoteFault.lasting(0, "its session is closed");
+    return RemoteFault.lasting(0, "the session is closed");
   }
 
   private synchronized void drop(Connection connection) {

@@ -98,7 +98,10 @@ final class HubClient {
     for (int i = 0; page.isPresent(); i++) {
       URI asked = page.get();
       if (i == MAX_PAGES || !settings.isHub(asked)) {
-        throw HubErrors.wrong("GET", name, "the list of files goes on where it should not");
+        throw HubErrors.wrong(
+            "GET",
+            name,
+            "the list of files has more than " + MAX_PAGES + " pages, or one at another host");
       }
       HttpResponse<String> answer = text(name, asked, true);
       HubTree.addPage(name, answer.body(), entries);
@@ -111,7 +114,8 @@ final class HubClient {
               .map(next ->
                   HeaderValues.address(asked, next.group(1))
                       .orElseThrow(() ->
-                          HubErrors.wrong("GET", name, "the list of files goes on at no address")));
+                          HubErrors.wrong(
+                              "GET", name, "the list of files has no address of its next page")));
     }
     return new HubTree(entries);
   }

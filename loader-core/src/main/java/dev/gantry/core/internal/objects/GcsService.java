@@ -88,7 +88,7 @@ final class GcsService implements ObjectService {
     return switch (status) {
       case 401 ->
           known
-              ? "the token has expired, or is none: renew it in " + TOKEN
+              ? "the token has expired or is not valid: renew it in " + TOKEN
               : "set " + TOKEN + ", for example to what `gcloud auth print-access-token` prints";
       case 403 ->
           known

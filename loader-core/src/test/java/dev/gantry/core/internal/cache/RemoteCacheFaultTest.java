@@ -115,7 +115,7 @@ class RemoteCacheFaultTest extends RemoteCacheFixture {
       close(session);
       assertThat(failure.get())
           .isInstanceOf(TransferException.class)
-          .hasMessageContaining("closed while another had this block in hand");
+          .hasMessageContaining("closed while another read fetched this block");
     }
   }
 

@@ -161,15 +161,15 @@ class RawAnswersTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "SSH-2.0 | none of HTTP/1.1",
-        "HTTP/2 206 | none of HTTP/1.1",
+        "SSH-2.0 | not of HTTP/1.1",
+        "HTTP/2 206 | not of HTTP/1.1",
         "HTTP/1.1 206@: nameless | header without a name",
         "HTTP/1.1 206@ : x | header without a name",
         "HTTP/1.1 206@ETag: \u007f@Content-Range: bytes 0-0/1 | or with a control character",
         "HTTP/1.1 206@ETag : x | header without a name",
         "HTTP/1.1 206@Content-Length: -1 | wrong Content-Length: [-1]",
         "HTTP/1.1 206@Content-Length: 1@Content-Length: 2 | wrong Content-Length: [1, 2]",
-        "HTTP/1.1 206@Transfer-Encoding: gzip, chunked | encoded for its transfer",
+        "HTTP/1.1 206@Transfer-Encoding: gzip, chunked | unknown Transfer-Encoding",
         "HTTP/1.1 206@Transfer-Encoding: chunked@@many@ | a chunk of the answer has no length",
         "HTTP/1.1 206@Transfer-Encoding: chunked@@ffffffffffffffff@ | too long",
         "HTTP/1.1 206@Range@Transfer-Encoding: chunked@@1@xy@0@ | is longer than it says",
