@@ -162,7 +162,13 @@ public final class Stores implements AutoCloseable {
       schemes.addAll(store.schemes());
     }
     throw new MisuseException(
-        file + ": no store serves " + file.scheme() + " files, only local paths and " + schemes);
+        file
+            + ": no store serves "
+            + file.scheme()
+            + " files, only local paths and "
+            + schemes
+            // The only store of Gantry's that is a module of its own.
+            + (file.scheme().equals("s3") ? "; the module loader-s3 does" : ""));
   }
 
   @Override

@@ -294,7 +294,11 @@ class HttpFaultTest {
   void aSchemeThatNoStoreServesIsMisuse() {
     assertThatThrownBy(() -> session.openFile(Location.of("gopher://host/file")).close())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("no store serves gopher files");
+        .hasMessageContaining("no store serves gopher files")
+        .hasMessageEndingWith("]");
+    assertThatThrownBy(() -> session.openFile(Location.of("s3://bucket/key")).close())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageEndingWith("]; the module loader-s3 does");
   }
 
   private List<ExtentRequest> wantedOf(String... names) {
