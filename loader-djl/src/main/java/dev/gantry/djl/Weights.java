@@ -173,7 +173,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return new TensorLoad(session, manager, settings(options)).load(selected(options));
+    return new TensorLoad(session, manager, arraySettings(options)).load(selected(options));
   }
 
   /// Loads everything onto several devices; see [#load(NDManager, Placement, LoadOptions)].
@@ -195,7 +195,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("placement", placement);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    LoadSettings settings = settings(options);
+    LoadSettings settings = arraySettings(options);
     if (settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
           "a load by a Placement takes no optLazy or optDevice: it reads, onto the Placement's"
@@ -230,7 +230,7 @@ public final class Weights implements AutoCloseable {
   public TensorMemory loadMemory(LoadOptions options) {
     MisuseException.requireGiven("options", options);
     requireOpen();
-    LoadSettings settings = settings(options);
+    LoadSettings settings = arraySettings(options);
     if (!settings.types().isNone() || settings.lazy()) {
       throw new MisuseException(
           "loadMemory takes no optCast, optAsStored or optLazy: they are for NDArrays");
@@ -285,7 +285,7 @@ public final class Weights implements AutoCloseable {
   private IntoLoad into(String method, LoadOptions options) {
     MisuseException.requireGiven("options", options);
     requireOpen();
-    LoadSettings settings = settings(options);
+    LoadSettings settings = arraySettings(options);
     if (!settings.types().isNone() || settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
           method
@@ -420,6 +420,16 @@ public final class Weights implements AutoCloseable {
           "a load into parameters takes no optSelection: the parameter names choose the tensors");
     }
     return new ParameterLoad(session, manager, settings(options), tensors(options, true));
+  }
+
+  /// The settings of a load whose targets are no parameters.
+  private LoadSettings arraySettings(LoadOptions options) {
+    LoadSettings settings = settings(options);
+    if (settings.partial() || settings.skipMismatched()) {
+      throw new MisuseException(
+          "optPartial and optSkipMismatched are for loads into a block or its parameters");
+    }
+    return settings;
   }
 
   private LoadSettings settings(LoadOptions options) {

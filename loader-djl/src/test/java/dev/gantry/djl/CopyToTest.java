@@ -133,6 +133,14 @@ class CopyToTest {
                 Map.of("grid", grid), LoadOptions.builder().optCast(DataType.FLOAT16).build()))
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("copyTo takes no optCast");
+    assertThatThrownBy(() ->
+            weights.copyTo(
+                Map.of("grid", grid), LoadOptions.builder().optSkipMismatched(true).build()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("optPartial and optSkipMismatched are for loads into a block");
+    assertThatThrownBy(() -> weights.load(manager, LoadOptions.builder().optPartial(true).build()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("optPartial and optSkipMismatched are for loads into a block");
     grid.close();
     assertThatThrownBy(() -> weights.copyTo("grid", grid)).isInstanceOf(RuntimeException.class);
     weights.close();

@@ -67,9 +67,9 @@ final class Unmatched {
             ("a match by shape is ambiguous: shape %s fits the parameters %s and the tensors %s;"
                     + " add rules for them")
                 .formatted(
-                        shape,
-                        Names.listed(rivals),
-                        Names.listed(fitting.stream().map(StoredTensor::name).toList())));
+                    shape,
+                    Names.listed(rivals),
+                    Names.listed(fitting.stream().map(StoredTensor::name).toList())));
       }
       if (!fitting.isEmpty()) {
         pairs.put(path, fitting.getFirst());

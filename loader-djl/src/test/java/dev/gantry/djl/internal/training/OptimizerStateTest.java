@@ -155,7 +155,8 @@ class OptimizerStateTest {
     assertRefuses(
         Optimizer.rmsprop().optCentered(false).build(),
         Optimizer.rmsprop().optCentered(true).build(),
-        "'variances/01Linear_weight'", "8 more are not saved");
+        "'variances/01Linear_weight'",
+        "8 more are not saved");
   }
 
   @Test
