@@ -9,6 +9,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.source.InflatedSource;
 import dev.gantry.testing.TestFiles;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -16,6 +17,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.zip.Deflater;
+import java.util.zip.DeflaterOutputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -167,5 +170,21 @@ class CompressedTfRecordTest extends TfRecordReaderFixture {
         .isEqualTo("invalid-compression");
     assertThat(fault(file, SMALL.withCompression(Compression.ZLIB), new ArrayList<>()).kind())
         .isEqualTo("invalid-compression");
+  }
+
+  /// The stream ends where a read of the compressed file ends, so that nothing of it is left when
+  /// the next byte is asked for.
+  @Test
+  void aByteBehindAZlibStreamIsRefused() throws IOException {
+    byte[] framed = Framed.of(List.of(new byte[8165]));
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    try (DeflaterOutputStream stored = new DeflaterOutputStream(out, new Deflater(0))) {
+      stored.write(framed);
+    }
+    assertThat(out.size()).isEqualTo(8 << 10);
+    Path file = write(concatenated(out.toByteArray(), new byte[1]));
+    TfRecordOptions zlib = SMALL.withCompression(Compression.ZLIB);
+    assertThat(fault(file, zlib, new ArrayList<>()))
+        .hasMessageContaining("bytes behind the end of the zlib stream");
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.archive;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
@@ -12,9 +13,11 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
@@ -179,6 +182,32 @@ class ZipDirectoryTest {
     byte[] archive = archive("");
     for (int length = 0; length < archive.length; length++) {
       assertThat(fault(Arrays.copyOf(archive, length)).kind()).isEqualTo("invalid-archive");
+    }
+  }
+
+  @Test
+  void aMemberThatGivesMoreBytesThanItSaysIsRefused() {
+    byte[] archive = archive("");
+    ByteBuffer bytes = ByteBuffer.wrap(archive).order(ByteOrder.LITTLE_ENDIAN);
+    int first = bytes.getInt(archive.length - END_BYTES + 16);
+    bytes.putInt(first + 24, 999);
+    assertThat(fault(archive)).hasMessageContaining("more than 999 bytes come out of a member");
+  }
+
+  /// The bound is 32 MiB.
+  @Test
+  void aDirectoryThatIsTooLongIsNotRead() throws IOException {
+    int bytes = (32 << 20) + 1;
+    ByteBuffer end = ByteBuffer.allocate(END_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    end.putInt(0x06054b50).putInt(12, bytes);
+    Path file = folder.resolve("sparse.zip");
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+      assertThat(channel.write(end.rewind(), bytes)).isEqualTo(END_BYTES);
+    }
+    try (FileBytes archive = FileBytes.open(GantrySession.shared(), file)) {
+      assertThatThrownBy(() -> ZipDirectory.read(archive))
+          .hasMessageContaining("the directory has " + bytes + " bytes from offset 0 on");
     }
   }
 }

@@ -102,6 +102,7 @@ class ManifestTest {
         "unknown-format | {'format':'pickle'}",
         "invalid-format | {'format':1}",
         "unknown-version | {'version':2}",
+        "unknown-version | {'version':0}",
         "invalid-version | {'version':'1'}",
         "negative-step | {'step':-1}",
         "fractional-step | {'step':1.5}",

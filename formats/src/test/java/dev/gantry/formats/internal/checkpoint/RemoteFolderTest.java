@@ -316,4 +316,17 @@ class RemoteFolderTest extends RemoteFolderFixture {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("files of https cannot be written");
   }
+
+  @Test
+  void aSaverOnAnEmptyDiskNumbersItsSavesAfterThoseThere() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      save(store, 1);
+      save(store, 2);
+    }
+    try (CheckpointStore store = open("b", Retention.ALL, Retention.ALL)) {
+      save(store, 3);
+    }
+    assertThat(CheckpointStore.list(session, folder.resolve("b")).latest().orElseThrow())
+        .returns(3L, CheckpointFolder::sequence);
+  }
 }

@@ -352,19 +352,35 @@ class SaveQueueTest {
   }
 
   @Test
+  void aSnapshotThatFailsLeavesRoomForTheNextSave() {
+    try (SaveQueue queue = queue(BusyPolicy.SKIP, ONE)) {
+      UnsavedCheckpoint closed;
+      try (Arena arena = Arena.ofShared()) {
+        closed = ofMemory(arena);
+      }
+      assertThatThrownBy(() -> queue.submit(closed)).isInstanceOf(RuntimeException.class);
+      gate.letPass(1);
+      assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(2)))).isEqualTo(2);
+    }
+    assertThat(wholeSteps()).containsExactly(2L);
+  }
+
+  private static UnsavedCheckpoint ofMemory(Arena arena) {
+    NewTensor tensor =
+        new NewTensor("t", DType.U8, TensorShape.of(9), new Memory.OnHost(arena.allocate(9)));
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", List.of(tensor));
+    return new UnsavedCheckpoint(1, groups, Map.of(), Map.of(), Map.of());
+  }
+
+  @Test
   void anOverlappedSnapshotThatFailsIsASaveThatFailed() {
     HeldCopier copier = new HeldCopier();
     CountDownLatch over = new CountDownLatch(1);
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE, copier)) {
       SaveQueue.Overlapped failed;
       try (Arena arena = Arena.ofShared()) {
-        NewTensor tensor =
-            new NewTensor("t", DType.U8, TensorShape.of(9), new Memory.OnHost(arena.allocate(9)));
-        SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
-        groups.put("model", List.of(tensor));
-        failed =
-            queue.submitOverlapped(
-                new UnsavedCheckpoint(1, groups, Map.of(), Map.of(), Map.of()), over::countDown);
+        failed = queue.submitOverlapped(ofMemory(arena), over::countDown);
       }
       copier.mayWork.countDown();
       Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();
@@ -494,11 +510,16 @@ class SaveQueueTest {
 
   @Test
   void anInterruptionEndsTheWaitAndNothingElse() throws Exception {
+    CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
     try (SaveQueue queue = queue(BusyPolicy.WAIT)) {
       var _ = queue.submit(TestCheckpoints.unsaved(1));
       gate.awaitSaver();
       Call<Throwable> second =
-          Call.start(() -> catchThrowable(() -> queue.submit(TestCheckpoints.unsaved(2))));
+          Call.start(() -> {
+            Throwable thrown = catchThrowable(() -> queue.submit(TestCheckpoints.unsaved(2)));
+            interrupted.complete(Thread.interrupted());
+            return thrown;
+          });
       second.awaitWaiting();
       second.thread().interrupt();
       Throwable told = second.result().get();
@@ -507,6 +528,7 @@ class SaveQueueTest {
       gate.letPass(2);
       assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(3)))).isEqualTo(3);
     }
+    assertThat(interrupted.get()).as("the interruption stays noted").isTrue();
     assertThat(wholeSteps()).containsExactly(1L, 3L);
   }
 
@@ -520,6 +542,13 @@ class SaveQueueTest {
               store.reading(
                   () -> store.save(TestCheckpoints.unsaved(1), TestCheckpoints.options())))
           .isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() ->
+              store.reading(() -> {
+                store.close();
+                return "";
+              }))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("reading()");
       gate.letPass(1);
       assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(2)))).isEqualTo(2);
     }

@@ -293,4 +293,21 @@ class GgufFormatTest {
     assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(folder)).kind())
         .isEqualTo("several-files");
   }
+
+  @Test
+  void aTensorWithoutElementsMayLieAnywhere() throws IOException {
+    byte[] file =
+        new HandmadeGguf()
+            .info("all", 24, 0, 64)
+            .info("none", 24, 32, 0)
+            .data(new byte[64])
+            .bytes();
+    assertThat(open("empty.gguf", file).tensors().keySet()).containsExactly("all", "none");
+  }
+
+  @Test
+  void bytesThatCannotBeCountedAreRefused() throws IOException {
+    byte[] file = new HandmadeGguf().info("huge", 28, 0, 1L << 61).bytes();
+    assertThat(refusal("huge.gguf", file)).isEqualTo("shape-overflow");
+  }
 }

@@ -174,4 +174,20 @@ class NpyFormatTest {
           file, HandmadeNpy.array(given.dtype(), given.shape(), given.bytes(), fortran, bigEndian));
     }
   }
+
+  @ParameterizedTest
+  @CsvSource({"64, true", "65, false"})
+  void anArrayHasAtMostAsManyAxesAsInNumpy(int axes, boolean isRead, @TempDir Path folder)
+      throws IOException {
+    String header =
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1,".repeat(axes) + ")}";
+    Path file = Files.write(folder.resolve("a.npy"), HandmadeNpy.file(header, new byte[1]));
+    if (isRead) {
+      assertThat(WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().get("a"))
+          .returns(axes, tensor -> tensor.shape().rank());
+    } else {
+      assertThatThrownBy(() -> WeightsFormats.open(GantrySession.shared(), Location.of(file)))
+          .hasMessageContaining("too-many-axes");
+    }
+  }
 }

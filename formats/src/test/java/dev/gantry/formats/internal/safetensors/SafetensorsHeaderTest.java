@@ -16,9 +16,13 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -346,5 +350,22 @@ class SafetensorsHeaderTest {
             refusal -> assertThat(refusal.kind()).isEqualTo("another-format"))
         .hasMessageContaining("the file is ")
         .hasMessageContaining(words);
+  }
+
+  /// The header has 100 MB of zeros, of which the first is no JSON.
+  @Test
+  void aHeaderMayBeAsLongAsTheBound() throws IOException {
+    long length = SafetensorsHeader.MAX_HEADER_BYTES;
+    Path file = folder.resolve("sparse.safetensors");
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+      ByteBuffer word = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      assertThat(channel.write(word.putLong(0, length))).isEqualTo(Long.BYTES);
+      assertThat(channel.write(ByteBuffer.allocate(1), Long.BYTES + length - 1)).isEqualTo(1);
+    }
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
+        .isInstanceOfSatisfying(
+            MalformedFileException.class,
+            fault -> assertThat(fault.kind()).isEqualTo("invalid-json"));
   }
 }

@@ -11,6 +11,7 @@ import java.util.Collections;
 import java.util.Optional;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// A few bytes of a pickle that stand for very many values.
 class StateDictTest {
@@ -31,5 +32,13 @@ class StateDictTest {
     MalformedFileException fault =
         catchThrowableOfType(MalformedFileException.class, () -> state.add(nested(depth, times)));
     assertThat(fault.kind()).isEqualTo(kind);
+  }
+
+  /// Old files name a storage by the device on which it was saved.
+  @ParameterizedTest
+  @ValueSource(strings = {"torch", "torch.storage", "torch.cuda"})
+  void aStorageOfAnyDeviceHasItsType(String module) {
+    assertThat(TorchTypes.storageType(new PickleValue.Global(module, "HalfStorage")))
+        .contains("float16");
   }
 }
