@@ -206,6 +206,11 @@ class CoveredPredictionsTest {
           assertRefused(outside, question);
           live.restore();
           assertRefused(outside, question);
+          model.setBlock(own);
+          try (Predictor<NDList, NDList> fresh = model.newPredictor(new NoopTranslator())) {
+            assertRefused(fresh, question);
+          }
+          model.setBlock(live.block());
           assertThat(predict(inside, question)).isEqualTo(same);
           assertThat(own.getParameters().valueAt(0).getArray().toFloatArray()).hasSize(SIZE);
         }

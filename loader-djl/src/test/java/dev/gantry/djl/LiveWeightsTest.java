@@ -309,7 +309,10 @@ class LiveWeightsTest {
 
   @Test
   void misuse() {
-    assertMisuse("initialised", () -> LiveWeights.of(Linear.builder().setUnits(1).build()));
+    Block other = Linear.builder().setUnits(1).build();
+    assertMisuse("initialised", () -> LiveWeights.of(other));
+    other.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, SIZE));
+    LiveWeights.of(other).close();
     live.close();
     assertMisuse("closed", live::offload);
     assertMisuse("closed", live::restore);

@@ -173,6 +173,28 @@ class ParameterRulesTest extends ParameterRulesFixture {
   }
 
   @Test
+  void tensorsOfSeveralTypesOrRanksAreNotConcatenated() throws IOException {
+    ParameterNames names =
+        ParameterNames.builder().concat("fused", 0, List.of("gate", "up")).build();
+    Path types =
+        new WeightsFile()
+            .vector("gate", DType.F32, 1, 2)
+            .vector("up", DType.BF16, 3)
+            .write(folder.resolve("types.safetensors"));
+    LoadOptions stored = LoadOptions.builder().optAsStored(true).build();
+    assertMisuse(
+        () -> load(types, parameters("fused"), names, stored),
+        "the tensors before it become float32");
+    Path ranks =
+        new WeightsFile()
+            .vector("gate", DType.F32, 1, 2)
+            .tensor("up", DType.F32, PyTorch.shape(new Shape(1, 1)), 4)
+            .write(folder.resolve("ranks.safetensors"));
+    assertRefused(
+        ranks, parameters("fused"), names, "it cannot be concatenated along axis 0 with [2]");
+  }
+
+  @Test
   void tiedParametersShareTheirMemory() throws IOException {
     ParameterList parameters = parameters("embedding", "head");
     ParameterNames names =

@@ -174,4 +174,9 @@ class TorchLibraryTest {
   private long wrap(long address, DType dtype, TensorShape shape) {
     return torch.wrap(address, Device.HOST, dtype, shape, released::incrementAndGet);
   }
+
+  @Test
+  void anAxisWithoutElementsCountsAsOneInTheStrides() {
+    assertThat(TorchCodes.denseStrides(TensorShape.of(2, 0, 3))).containsExactly(3, 3, 1);
+  }
 }

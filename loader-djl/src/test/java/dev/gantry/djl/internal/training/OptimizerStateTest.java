@@ -16,6 +16,7 @@ import ai.djl.training.tracker.Tracker;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -392,5 +393,38 @@ class OptimizerStateTest {
 
     @Override
     public void update(String parameterId, NDArray weight, NDArray gradient) {}
+  }
+
+  @Test
+  void arraysThatWereMadeForARestoreThatFailsAreClosed() {
+    try (Training training = new Training(Training.perceptron(), adam());
+        Training other = new Training(Training.perceptron(), adam())) {
+      training.steps(0, 1);
+      SavedOptimizer<NDArray> saved = OptimizerState.of(training.trainer).values();
+      SequencedMap<String, ArrayKind> kinds = new LinkedHashMap<>();
+      saved.arrays().forEach((name, array) -> kinds.put(name, ArrayKind.of(array)));
+      StateReplacement replacement =
+          OptimizerState.of(other.trainer)
+              .replace(
+                  new SavedOptimizer<>(saved.kind(), kinds, saved.updateCounts(), saved.updates()));
+      List<NDArray> made =
+          replacement.targets().values().stream().flatMap(Collection::stream).toList();
+      assertThat(made).hasSize(12).noneMatch(array -> ((PtNDArray) array).isReleased());
+      replacement.close();
+      assertThat(made).allMatch(array -> ((PtNDArray) array).isReleased());
+    }
+  }
+
+  @Test
+  void aStepIsNoticedAlsoAfterAParameterWasFrozen() {
+    try (Training training = new Training(Training.perceptron(), adam())) {
+      training.steps(0, 1);
+      OptimizerState state = OptimizerState.of(training.trainer);
+      state.takeCounts();
+      training.model.getBlock().getParameters().valueAt(0).freeze(true);
+      assertThat(state.isStepped()).isFalse();
+      training.steps(1, 2);
+      assertThat(state.isStepped()).isTrue();
+    }
   }
 }

@@ -4,7 +4,9 @@ package dev.gantry.djl.internal.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.Latches;
@@ -50,5 +52,30 @@ class PipelinedLoadTest {
     }
     closing.join();
     assertThat(ended).isTrue();
+  }
+
+  @Test
+  void anInterruptionEndsTheWaitForAPartAndStaysNoted() {
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    try (PipelinedLoad load =
+        new PipelinedLoad(
+            TransferOptions.defaults(),
+            new long[] {1, 1},
+            0,
+            (_, _) -> {
+              Cleanup.awaitUninterruptibly(() -> {
+                mayEnd.await();
+                return true;
+              });
+              return new PipelinedLoad.Arrays(List.of());
+            })) {
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(load::next)
+          .isInstanceOfSatisfying(
+              TransferException.class,
+              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+      assertThat(Thread.interrupted()).isTrue();
+      mayEnd.countDown();
+    }
   }
 }
