@@ -31,3 +31,5 @@ for k in t.column_names:
     print(k, hashlib.sha256(b).hexdigest(), file=open(out + "/expected.txt", "a"))
 for name in "ab":
     pq.write_table(pa.table({name:pa.array([1])}), f"{out}/only-{name}.parquet")
+ints=[(f"{k}{b}", pa.array([0, -1 if k=="i" else 2**b-1], getattr(pa, f"{'u' if k=='u' else ''}int{b}")())) for k in "iu" for b in (8,16,32,64)]
+pq.write_table(pa.table(dict(ints)), f"{out}/integers.parquet")

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -63,6 +64,22 @@ class ParquetConversionTest {
     expected.put("fixed", field("I64", List.of(3), digests.get("fixed")));
     expected.put("blob", field("U8", List.of(6), digests.get("blob")));
     expected.put("fbin", field("U8", List.of(5), digests.get("fbin")));
+    assertThat(TestSamples.fieldsOf(out())).isEqualTo(expected);
+  }
+
+  @Test
+  void integersOfAllWidthsKeepTheirSign() {
+    TestSamples.run("convert", FILES.resolve("integers.parquet"), out());
+    Map<String, Object> expected = new HashMap<>();
+    for (int bytes = 1; bytes <= 8; bytes *= 2) {
+      byte[] value = new byte[2 * bytes];
+      Arrays.fill(value, bytes, 2 * bytes, (byte) -1);
+      for (String kind : List.of("I", "U")) {
+        expected.put(
+            kind.toLowerCase(Locale.ROOT) + 8 * bytes,
+            field(kind + 8 * bytes, List.of(), TestSamples.sha256(value)));
+      }
+    }
     assertThat(TestSamples.fieldsOf(out())).isEqualTo(expected);
   }
 

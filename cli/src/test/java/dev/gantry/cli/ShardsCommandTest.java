@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -117,5 +118,21 @@ class ShardsCommandTest {
       assertThat(TestSamples.fail(65, command, shards).err())
           .startsWith("gantry: " + index + ": offset ");
     }
+  }
+
+  @Test
+  void damagedSamplesHaveNoDigests() throws IOException {
+    Path shard;
+    try (Stream<Path> files = Files.list(shards)) {
+      shard =
+          files.filter(file -> !file.endsWith("shards.json")).sorted().findFirst().orElseThrow();
+    }
+    byte[] bytes = Files.readAllBytes(shard);
+    bytes[0] ^= 1;
+    Files.write(shard, bytes);
+    CommandLineRun run = CommandLineRun.of("digest", "--device", "host", shards);
+    assertThat(run.exitCode()).isEqualTo(65);
+    assertThat(run.err()).contains("checksum-mismatch");
+    assertThat(run.out()).isEmpty();
   }
 }

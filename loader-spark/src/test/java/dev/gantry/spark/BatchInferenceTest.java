@@ -38,6 +38,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -48,6 +49,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -377,5 +379,58 @@ class BatchInferenceTest {
       assertThatThrownBy(() -> inference.run(rows(3).coalesce(1)).collectAsList())
           .hasStackTraceContaining("the model cannot be loaded: no weights on cpu()");
     }
+  }
+
+  /// Otherwise rows would get parts of other rows' answers.
+  @Test
+  void anAnswerWithoutAnElementForEachRowIsRefused() {
+    try (BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> {
+              Model model = Model.newInstance("sum", device);
+              model.setBlock(
+                  new SequentialBlock()
+                      .add(list -> new NDList(list.singletonOrThrow().sum(new int[] {0}))));
+              return model;
+            })
+            .setInput("features")
+            .setOutput("scores")
+            .build()) {
+      assertThatThrownBy(() -> inference.run(rows(2).coalesce(1)).collectAsList())
+          .hasStackTraceContaining(
+              "the model's answer for column 'scores' has shape (4) for 2 rows");
+    }
+  }
+
+  /// The model that [#later] made last.
+  private static volatile @Nullable Model made;
+
+  private static Model later(String weights, Device device) throws IOException {
+    if (made == null) {
+      made = Model.newInstance("none", device);
+      throw new IOException("not yet");
+    }
+    Model model = model(weights, device);
+    made = model;
+    return model;
+  }
+
+  @Test
+  void aModelThatIsLoadedAfterAFailureIsClosedToo() throws Exception {
+    String weights = weights();
+    made = null;
+    try (BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> later(weights, device))
+            .setInput("features")
+            .setOutput("scores")
+            .build()) {
+      assertThatThrownBy(() -> inference.run(rows(3).coalesce(1)).collectAsList())
+          .hasStackTraceContaining("the model cannot be loaded: not yet");
+      Objects.requireNonNull(made).close();
+      assertThat(inference.run(rows(3).coalesce(1)).collectAsList()).hasSize(3);
+      LocalSpark.awaitTasks();
+    }
+    assertThat(Objects.requireNonNull(made).getNDManager().isOpen()).isFalse();
   }
 }

@@ -54,6 +54,7 @@ class HubConfigTest {
           bert | "pad_token_id": 0 | "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2 | 'model_type' is "bert"; the special tokens are those of roberta
           gemma3 | "rope_type": "linear" | "rope_type": "linear", "truncate": false | 'rope_parameters.full_attention.truncate' is false; it is not supported; it must be true
           vit | "0": "LABEL_0" | "0": [1] | 'id2label.0' is an array; it must be a string or a number
+          roberta | "pad_token_id": 1 | "pad_token_id": 23 | 'pad_token_id' is 23; it must be a whole number from 0 to 22
           gpt2 | "n_head": 4 | "n_head": 5 | n_embd must be a multiple of n_head (are 48 and 5)
           gpt2 | "add_cross_attention": false | "add_cross_attention": true | it is not supported; it must be false
           bert | "num_attention_heads": 4 | "num_attention_heads": 7 | hidden_size must be a multiple of num_attention_heads (are 64 and 7)

@@ -148,6 +148,8 @@ class TfRecordSourceTest {
                 .load(folder.toString())
                 .collectAsList())
         .hasStackTraceContaining("record 1: feature 'label' is 300, no tinyint");
+    assertThatThrownBy(() -> select(file, "label boolean").collectAsList())
+        .hasStackTraceContaining("record 0: feature 'label' is 7, no boolean");
     assertThatThrownBy(() ->
             SPARK
                 .read()

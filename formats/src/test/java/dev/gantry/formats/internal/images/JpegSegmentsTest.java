@@ -10,12 +10,13 @@ import java.util.HexFormat;
 import org.junit.jupiter.api.Test;
 
 class JpegSegmentsTest {
-  /// A frame of one pixel and three components; its length and what describes the components are
-  /// left out.
-  private static final String FRAME = "ffc0 %s 08 0001 0001 03 %s";
-
+  /// Returns a picture of one pixel with three components.
+  ///
+  /// @param length the length of its frame
+  /// @param components what the frame says of them
   private static MemorySegment picture(String length, String components) {
-    String all = "ffd8" + FRAME.formatted(length, components) + "ffda 0002 00 ffd9";
+    String frame = "ffc0 %s 08 0001 0001 03 %s".formatted(length, components);
+    String all = "ffd8" + frame + "ffda 0002 00 ffd9";
     return MemorySegment.ofArray(HexFormat.of().parseHex(all.replace(" ", "")));
   }
 

@@ -8,6 +8,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
 import java.util.SplittableRandom;
+import java.util.random.RandomGenerator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -101,5 +102,24 @@ class TokenSamplerTest {
     long before = threads.getCurrentThreadAllocatedBytes();
     sampler.draw(shares, random);
     assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(VOCABULARY);
+  }
+
+  /// Rounding may leave a draw at the end of all probabilities.
+  @Test
+  void aTokenWithoutAProbabilityIsNeverDrawn() {
+    TokenSampler sampler = new TokenSampler(new Sampling(1, 1, 0, 1, 0), 4);
+    RandomGenerator last =
+        new RandomGenerator() {
+          @Override
+          public long nextLong() {
+            return -1;
+          }
+
+          @Override
+          public double nextDouble() {
+            return 1;
+          }
+        };
+    assertThat(sampler.draw(FloatBuffer.wrap(new float[] {0, 0.5f, 0.5f, 0}), last)).isEqualTo(2);
   }
 }
