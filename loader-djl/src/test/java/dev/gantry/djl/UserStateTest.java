@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDList;
 import ai.djl.training.EasyTrain;
+import ai.djl.util.RandomUtils;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
@@ -90,6 +91,21 @@ class UserStateTest {
             .contains("WARN", "gantry-step-1 has no state 'noise', which optState names");
         assertThat(drawn).hasValue(7);
       }
+    }
+  }
+
+  /// A function that restores may draw numbers, for example to set up its own generator.
+  @Test
+  void whatTheUsersFunctionDrawsIsNotMissedAfterARestore() {
+    CheckpointSaver.Builder drawing =
+        saver().optState("draws", () -> "", _ -> RandomUtils.nextFloat());
+    try (CheckpointSaver saver = drawing.build();
+        Training training = Fit.training()) {
+      RandomUtils.RANDOM.setSeed(5);
+      var _ = saver.save(1, training.model, training.trainer);
+      float next = RandomUtils.nextFloat();
+      saver.restore(1, training.model, training.trainer);
+      assertThat(RandomUtils.nextFloat()).isEqualTo(next);
     }
   }
 

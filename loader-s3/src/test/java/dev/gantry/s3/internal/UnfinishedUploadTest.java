@@ -141,7 +141,7 @@ class UnfinishedUploadTest {
   }
 
   private static String unfinished(String key, String id, String begun) {
-    return ("<Upload><Key>%s</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>")
+    return "<Upload><Key>%s</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>"
         .formatted(key, id, begun);
   }
 

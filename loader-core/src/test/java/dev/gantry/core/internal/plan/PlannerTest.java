@@ -165,4 +165,13 @@ class PlannerTest {
     assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 512));
     assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> wanted(0, 1, 0));
   }
+
+  /// The shift by 8 bytes takes another block.
+  @Test
+  void aShiftedRunDoesNotExceedItsSlab() {
+    ReadPlan plan =
+        Planner.plan(List.of(wanted(8, 6000, 2), wanted(6008, 2184, 2)), blocks(1, 0, 2), 16);
+    assertThat(plan.slabSizes()).allMatch(size -> size <= 2 * BLOCK_BYTES);
+    assertThat(plan.placements()).extracting(placement -> placement.offset() % 16).containsOnly(0L);
+  }
 }

@@ -6,6 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.testing.Latches;
+import java.io.IOException;
+import java.lang.ref.WeakReference;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -99,5 +104,45 @@ class WorkerThreadsTest {
     end.countDown();
     started.join();
     assertThat(threads).noneMatch(started::contains);
+  }
+
+  /// Kept threads would otherwise keep the classes of a program that has ended.
+  @Test
+  void aThreadThatIsKeptForgetsTheProgramsClassLoader() throws IOException {
+    Set<Thread> threads = ConcurrentHashMap.newKeySet();
+    Thread self = Thread.currentThread();
+    ClassLoader before = self.getContextClassLoader();
+    try (URLClassLoader own = new URLClassLoader(new URL[0], before)) {
+      self.setContextClassLoader(own);
+      WorkerThreads.start(
+              1,
+              "test-",
+              () -> {
+                assertThat(Thread.currentThread().getContextClassLoader()).isSameAs(own);
+                threads.add(Thread.currentThread());
+              })
+          .join();
+    } finally {
+      self.setContextClassLoader(before);
+    }
+    assertThat(threads).hasSize(1).allMatch(thread -> thread.getContextClassLoader() == null);
+  }
+
+  /// A cancellation may live for many loads.
+  @Test
+  void theCancellationForgetsAJobThatHasEnded() {
+    Cancellation cancellation = new Cancellation();
+    WeakReference<WorkerThreads> ended = new WeakReference<>(ended(cancellation));
+    Latches.awaitThat(() -> {
+      System.gc();
+      return ended.refersTo(null);
+    });
+    cancellation.cancel();
+  }
+
+  private static WorkerThreads ended(Cancellation cancellation) {
+    WorkerThreads threads = new WorkerThreads("load", "test-", cancellation);
+    threads.work(1, () -> {}, () -> {});
+    return threads;
   }
 }

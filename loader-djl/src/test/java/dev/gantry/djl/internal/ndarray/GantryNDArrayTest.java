@@ -9,6 +9,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -326,5 +327,21 @@ class GantryNDArrayTest {
       collector.backward(loss);
     }
     assertThat(weight.getGradient().toFloatArray()).containsExactly(2, 2, 2);
+  }
+
+  /// The array that is taken over may own the buffer of the values.
+  @Test
+  void aScopeDoesNotCloseWhatAGuardedArrayHolds() {
+    NDArray plain;
+    NDArray guarded;
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      plain = manager.create(new float[] {1.5f});
+      guarded = Guards.guard(plain);
+      NDScope.unregister(guarded);
+    }
+    assertThat(plain.isReleased()).isFalse();
+    assertThat(guarded.toFloatArray()).containsExactly(1.5f);
+    guarded.close();
   }
 }
