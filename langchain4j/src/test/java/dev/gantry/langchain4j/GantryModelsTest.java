@@ -95,6 +95,9 @@ class GantryModelsTest {
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> GantryEmbeddingModel.of((TextEmbedder) null))
         .withMessageContaining("embedder");
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> GantryScoringModel.of((TextScorer) null))
+        .withMessageContaining("scorer");
   }
 
   @Test
@@ -103,11 +106,14 @@ class GantryModelsTest {
     try (GantryScoringModel model = GantryScoringModel.of(folder);
         TextScorer scorer = HubModel.of(folder).scorer()) {
       ScoringModel used = model;
-      float[] expected = scorer.score("what is a vector", ASKED.subList(0, 1));
+      float[] expected = scorer.score("what is a vector", ASKED.subList(0, 2));
+      assertThat(expected[0]).isNotEqualTo(expected[1]);
       assertThat(
-              used.scoreAll(List.of(TextSegment.from(ASKED.getFirst())), "what is a vector")
+              used.scoreAll(
+                      ASKED.subList(0, 2).stream().map(TextSegment::from).toList(),
+                      "what is a vector")
                   .content())
-          .containsExactly((double) expected[0]);
+          .containsExactly((double) expected[0], (double) expected[1]);
       assertThat(used.score(ASKED.getFirst(), "what is a vector").content())
           .isEqualTo((double) expected[0]);
     }
