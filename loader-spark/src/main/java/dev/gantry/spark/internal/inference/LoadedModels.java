@@ -76,7 +76,7 @@ public final class LoadedModels {
     }
   }
 
-  /// A task's use of a model. Closing it more than once has no further effect.
+  /// A task's use of a model, which the task closes once.
   record Use(Entry entry, Model model) implements AutoCloseable {
     @Override
     public void close() {
