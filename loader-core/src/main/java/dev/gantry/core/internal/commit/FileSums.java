@@ -56,7 +56,7 @@ final class FileSums {
           .forEach(threads, indexes, i -> sums[i] = sum(pieces.get(i)), () -> {});
       return joined(extents.size(), pieces, sums);
     } finally {
-      Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
+      Cleanup.forEach(files.values(), SourceFile::close);
     }
   }
 

@@ -126,6 +126,6 @@ public final class Rings implements AutoCloseable {
       closing = List.copyOf(open);
     }
     // The lock is not held here, since each ring takes this lock when it closes.
-    Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
+    Cleanup.forEach(closing, PrefetchRing::close);
   }
 }
