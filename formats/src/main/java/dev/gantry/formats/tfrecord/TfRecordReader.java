@@ -137,8 +137,10 @@ public final class TfRecordReader implements AutoCloseable {
       TfRecordOptions options,
       Position from,
       SkippedFaults skipped) {
-    SourceFile source = GantrySession.of(session).openFile(file);
-    return Cleanup.orUndo(() -> new TfRecordReader(source, options, from, skipped), source::close);
+    return Cleanup.orUndo(
+        () -> GantrySession.of(session).openFile(file),
+        source -> new TfRecordReader(source, options, from, skipped),
+        SourceFile::close);
   }
 
   /// Returns whether a file, whatever its name, begins with a record's header whose checksum is

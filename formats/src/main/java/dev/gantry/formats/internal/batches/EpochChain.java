@@ -75,7 +75,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
   }
 
   private static void close(List<Epoch> epochs) {
-    Cleanup.runAll(epochs.stream().<Runnable>map(each -> each.source::close).toList());
+    Cleanup.forEach(epochs, each -> each.source.close());
   }
 
   @Override

@@ -76,16 +76,16 @@ public final class ValueFiles implements AutoCloseable {
     if (there != null) {
       return there;
     }
-    SourceFile file = session.openFile(data.get(number));
     return Cleanup.orUndo(
-        () -> {
+        () -> session.openFile(data.get(number)),
+        file -> {
           known.check(data.get(number), file.identity());
           if (kept.incrementAndGet() > MAX_OPEN || !open.compareAndSet(number, null, file)) {
             kept.decrementAndGet();
           }
           return file;
         },
-        file::close);
+        SourceFile::close);
   }
 
   @Override

@@ -160,6 +160,6 @@ final class RecordStream implements Records {
 
   @Override
   public void close() {
-    Cleanup.runAll(places.stream().<Runnable>map(each -> each::close).toList());
+    Cleanup.forEach(places, Place::close);
   }
 }

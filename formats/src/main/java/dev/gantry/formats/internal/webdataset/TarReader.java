@@ -82,8 +82,7 @@ public final class TarReader implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
   public static TarReader open(GantrySession session, Location file) {
-    SourceFile source = session.openFile(file);
-    return Cleanup.orUndo(() -> new TarReader(source), source::close);
+    return Cleanup.orUndo(() -> session.openFile(file), TarReader::new, SourceFile::close);
   }
 
   /// Copies the decompressed bytes of a compressed archive to a file while they are read. The
