@@ -33,7 +33,6 @@ import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -91,14 +90,6 @@ class LoadFaultTest {
     }
   }
 
-  private static void join(Thread thread) {
-    try {
-      assertThat(thread.join(Duration.ofSeconds(30))).isTrue();
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
-  }
-
   @ParameterizedTest
   @ValueSource(longs = {1, 2, 3, 4})
   void interruptsAndShortReadsGoUnnoticed(long seed) {
@@ -153,7 +144,7 @@ class LoadFaultTest {
         .at(Function.PREAD, 1, new Fails(Errno.EIO))
         // The other readers stay in their reads until the first reader has ended, and then fail
         // with an error of their own.
-        .from(Function.PREAD, 2, new After(() -> join(failed.join())))
+        .from(Function.PREAD, 2, new After(() -> awaitIdle(failed.join())))
         .from(Function.PREAD, 2, new Fails(Errno.ESTALE));
     assertThat(failureOf(options(4))).isEqualTo(Errno.failure(Errno.EIO.code()));
     assertThat(calls.count(Function.PREAD)).as("one read a reader at most").isBetween(1, 4);
