@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -20,6 +21,7 @@ class EveryAllocationStubTest {
   private static final int MOST = Integer.getInteger("gantry.every.allocation", 5);
 
   @Test
+  @Tag("beside")
   void eachOperationEndsAndTheNextIsRight(@TempDir Path folder) throws IOException {
     Map<String, String> environment = new HashMap<>(HeapFaults.environment(folder));
     environment.put("GANTRY_STUB_CUDA_DEVICES", "2");
