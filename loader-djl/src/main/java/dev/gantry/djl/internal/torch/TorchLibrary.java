@@ -30,7 +30,7 @@ public final class TorchLibrary {
   private static final MemorySegment MEMORY =
       MemorySegment.ofAddress(0).reinterpret(Long.MAX_VALUE);
 
-  /// Where a function of [#query] puts its result.
+  /// The memory to which a function of [#query] writes its result.
   private static final ThreadLocal<MemorySegment> RESULT =
       ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(JAVA_LONG));
 
