@@ -120,7 +120,7 @@ final class LoadCommand extends ReportCommand {
       runs.add(
           new LoadRuns.Run(
               seconds, loaded.getFirst().report(), held.hostBytes() + held.deviceBytes()));
-      Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
+      Cleanup.forEach(loaded, LoadedTensors::close);
     }
     return new LoadRuns(targets, weights.totalBytes(), runs, LiveResources.mostUsed(), verify);
   }

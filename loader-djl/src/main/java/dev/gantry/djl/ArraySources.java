@@ -121,6 +121,6 @@ public final class ArraySources implements AutoCloseable {
   /// Releases the arrays' memory. Closing twice does nothing.
   @Override
   public void close() {
-    memories.values().forEach(ArrayMemory::close);
+    Cleanup.forEach(memories.values(), ArrayMemory::close);
   }
 }

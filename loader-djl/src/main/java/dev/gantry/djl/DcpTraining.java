@@ -81,7 +81,7 @@ record DcpTraining(NewDcp folder, ArraySources sources) implements AutoCloseable
           },
           sources::close);
     } finally {
-      exports.forEach(BlockExport::close);
+      Cleanup.forEach(exports, BlockExport::close);
     }
   }
 

@@ -166,7 +166,7 @@ public final class MixedDataset implements ResumableDataset {
 
   @Override
   public synchronized void close() {
-    Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
+    Cleanup.forEach(parts, GantryDataset::close);
   }
 
   /// Makes [MixedDataset]s. Not thread-safe.

@@ -169,7 +169,7 @@ final class Saves {
       implements AutoCloseable {
     @Override
     public void close() {
-      sources.forEach(ArraySources::close);
+      Cleanup.forEach(sources, ArraySources::close);
     }
   }
 
@@ -217,7 +217,7 @@ final class Saves {
                   finite),
               sources);
         },
-        () -> sources.forEach(ArraySources::close));
+        () -> Cleanup.forEach(sources, ArraySources::close));
   }
 
   private static DcpTraining dcp(

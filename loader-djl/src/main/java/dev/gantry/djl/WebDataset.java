@@ -104,7 +104,7 @@ public final class WebDataset extends GantryDataset {
             }
             return build(indexes, fields.isEmpty() ? inferred(indexes) : fields);
           },
-          () -> Cleanup.runAll(indexes.stream().<Runnable>map(index -> index::close).toList()));
+          () -> Cleanup.forEach(indexes, TarIndex::close));
     }
 
     private TarIndex index(Location file) {

@@ -119,20 +119,17 @@ public final class TfRecordShards implements AutoCloseable {
   ///     unchanged then, unless the failure was in removing an old file, in a `rename`, or in the
   ///     folder's `fsync` after it
   public void commit() {
-    try {
+    try (output) {
       TfRecordWriter.commit(writers);
       List<Path> _ = output.finish(parts);
-    } finally {
-      output.close();
     }
   }
 
   /// Removes the written files, unless they were committed.
   @Override
   public void close() {
-    List<Runnable> actions = new ArrayList<>();
-    writers.forEach(writer -> actions.add(writer::close));
-    actions.add(output::close);
-    Cleanup.runAll(actions);
+    try (output) {
+      Cleanup.forEach(writers, TfRecordWriter::close);
+    }
   }
 }

@@ -38,6 +38,10 @@ public final class TfRecordWriter implements AutoCloseable {
   private static final int STEP_BYTES = 64 << 10;
 
   private final MadeFolders made;
+
+  /// Made with the writer, so that closing it needs no heap.
+  private final List<Runnable> closing;
+
   private final AppendedFile file;
 
   /// Compresses the written bytes; null without compression.
@@ -52,11 +56,9 @@ public final class TfRecordWriter implements AutoCloseable {
 
   TfRecordWriter(GantrySession session, Path target, Compression compression) {
     made = MadeFolders.makeFor(session.folders(), target);
+    closing = List.of(this::closeFile, made::takeBack);
     file = Cleanup.orUndo(() -> session.append(target), made::takeBack);
-    compressor =
-        Cleanup.orUndo(
-            () -> compressor(file, compression),
-            () -> Cleanup.runAll(List.of(file::close, made::takeBack)));
+    compressor = Cleanup.orUndo(() -> compressor(file, compression), this::close);
     step = new byte[compressor == null ? 0 : STEP_BYTES];
   }
 
@@ -171,9 +173,12 @@ public final class TfRecordWriter implements AutoCloseable {
   /// Gives the files their names once all of them are on the disk. Closes all writers, even if
   /// this fails.
   static void commit(List<TfRecordWriter> writers) {
-    List<Runnable> closing = writers.stream().<Runnable>map(writer -> writer::close).toList();
-    Cleanup.orUndo(() -> writers.forEach(TfRecordWriter::finish), () -> Cleanup.runAll(closing));
-    AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
+    Cleanup.orUndo(
+        () -> {
+          writers.forEach(TfRecordWriter::finish);
+          AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
+        },
+        () -> Cleanup.forEach(writers, TfRecordWriter::close));
   }
 
   /// Writes the bytes that the compressor still holds, and frees it.
@@ -191,6 +196,10 @@ public final class TfRecordWriter implements AutoCloseable {
   /// Removes the file, and the folders that were made for it, unless the file was committed.
   @Override
   public void close() {
+    Cleanup.runAll(closing);
+  }
+
+  private void closeFile() {
     try (file) {
       if (!finished) {
         // This frees the compressor's memory; the bytes that the compressor writes meanwhile are
@@ -201,6 +210,5 @@ public final class TfRecordWriter implements AutoCloseable {
       // This is ignored: an earlier write failed, so the compressor's last bytes cannot be
       // written.
     }
-    made.takeBack();
   }
 }

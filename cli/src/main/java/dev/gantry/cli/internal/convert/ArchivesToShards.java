@@ -82,7 +82,7 @@ public record ArchivesToShards(
           }
           return WebDatasetCatalogue.of(session, indexes, fields, all);
         },
-        () -> Cleanup.runAll(indexes.stream().<Runnable>map(index -> index::close).toList()));
+        () -> Cleanup.forEach(indexes, TarIndex::close));
   }
 
   private List<MemberField> fields(MemberKinds kinds) {

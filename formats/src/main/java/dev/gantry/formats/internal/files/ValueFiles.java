@@ -8,10 +8,11 @@ import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.stream.IntStream;
 
 /// Reads values of data files for fields that the CPU writes, and keeps the files open. Thread-safe, but [#close]
 /// must come after the last read.
@@ -90,13 +91,8 @@ public final class ValueFiles implements AutoCloseable {
 
   @Override
   public void close() {
-    List<Runnable> closing = new ArrayList<>();
-    for (int i = 0; i < open.length(); i++) {
-      SourceFile file = open.get(i);
-      if (file != null) {
-        closing.add(file::close);
-      }
-    }
-    Cleanup.runAll(closing);
+    Cleanup.forEach(
+        IntStream.range(0, open.length()).mapToObj(open::get).filter(Objects::nonNull).toList(),
+        SourceFile::close);
   }
 }

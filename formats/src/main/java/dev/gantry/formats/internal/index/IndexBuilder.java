@@ -8,6 +8,7 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.internal.examples.RawRecord;
@@ -126,6 +127,6 @@ final class IndexBuilder implements AutoCloseable {
   @Override
   public void close() {
     offsets.close();
-    features.forEach(FeatureColumns::close);
+    Cleanup.forEach(features, FeatureColumns::close);
   }
 }

@@ -71,7 +71,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
           }
           return new TfRecordCatalogue(session, indexes, resolve(fields, indexes));
         },
-        () -> indexes.forEach(TfRecordIndex::close));
+        () -> Cleanup.forEach(indexes, TfRecordIndex::close));
   }
 
   private static TfRecordIndex index(Location file, GantrySession session) {
@@ -257,9 +257,9 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   @Override
   public void close() {
-    List<Runnable> closing = new ArrayList<>(List.of(values::close));
-    indexes.forEach(index -> closing.add(index::close));
-    Cleanup.runAll(closing);
+    try (values) {
+      Cleanup.forEach(indexes, TfRecordIndex::close);
+    }
   }
 
   /// A field and the feature of its name.

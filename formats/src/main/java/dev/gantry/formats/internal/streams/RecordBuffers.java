@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.internal.examples.RecordSink;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -70,9 +71,9 @@ final class RecordBuffers implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
-    idle.forEach(RecordBuffer::free);
+    Cleanup.forEach(idle, RecordBuffer::free);
     idle.clear();
-    taken.forEach(RecordBuffer::free);
+    Cleanup.forEach(taken, RecordBuffer::free);
     taken.clear();
     scratch.forEach(RecordBuffer.Scratch::free);
     scratch.clear();

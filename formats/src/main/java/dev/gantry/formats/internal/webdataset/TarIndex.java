@@ -127,7 +127,7 @@ public final class TarIndex implements AutoCloseable {
 
     @Override
     public void close() {
-      all.values().forEach(Column::close);
+      Cleanup.forEach(all.values(), Column::close);
     }
   }
 

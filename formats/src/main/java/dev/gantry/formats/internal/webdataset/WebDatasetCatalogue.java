@@ -81,7 +81,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
               wanted.stream().map(field -> StoredMember.of(session, field, indexes)).toList();
           return new WebDatasetCatalogue(session, indexes, members, names);
         },
-        () -> Cleanup.runAll(indexes.stream().<Runnable>map(index -> index::close).toList()));
+        () -> Cleanup.forEach(indexes, TarIndex::close));
   }
 
   private StoredMember member(int field) {
@@ -223,8 +223,8 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
 
   @Override
   public void close() {
-    List<Runnable> closing = new ArrayList<>(List.of(values::close));
-    indexes.forEach(index -> closing.add(index::close));
-    Cleanup.runAll(closing);
+    try (values) {
+      Cleanup.forEach(indexes, TarIndex::close);
+    }
   }
 }

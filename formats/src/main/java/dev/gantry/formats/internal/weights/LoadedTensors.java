@@ -126,7 +126,8 @@ public final class LoadedTensors implements AutoCloseable {
     }
     LoadedTensors made =
         Cleanup.orUndo(
-            () -> load(session, others, Device.HOST, options), () -> read.forEach(Loaded::close));
+            () -> load(session, others, Device.HOST, options),
+            () -> Cleanup.forEach(read, Loaded::close));
     try (made) {
       List<HostFill> fills =
           made.regions().stream()
@@ -150,8 +151,8 @@ public final class LoadedTensors implements AutoCloseable {
           return all;
         },
         () -> {
-          all.forEach(LoadedTensors::close);
-          read.subList(all.size(), read.size()).forEach(Loaded::close);
+          Cleanup.forEach(all, LoadedTensors::close);
+          Cleanup.forEach(read.subList(all.size(), read.size()), Loaded::close);
         });
   }
 

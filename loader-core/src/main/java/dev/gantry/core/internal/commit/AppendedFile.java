@@ -121,7 +121,6 @@ public final class AppendedFile implements AutoCloseable {
   ///     may have their names
   /// @throws MisuseException if a file has failed before, or was committed or closed
   public static void commit(List<AppendedFile> files) {
-    List<Runnable> closing = files.stream().<Runnable>map(file -> file::close).toList();
     Cleanup.orUndo(
         () -> {
           files.forEach(AppendedFile::synchronise);
@@ -131,8 +130,8 @@ public final class AppendedFile implements AutoCloseable {
               .distinct()
               .forEach(folder -> files.getFirst().folders.sync(folder));
         },
-        () -> Cleanup.runAll(closing));
-    files.forEach(AppendedFile::close);
+        () -> Cleanup.forEach(files, AppendedFile::close));
+    Cleanup.forEach(files, AppendedFile::close);
   }
 
   /// Does step 3.

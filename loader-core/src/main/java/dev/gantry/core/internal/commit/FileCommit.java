@@ -192,14 +192,8 @@ final class FileCommit {
   }
 
   private synchronized void close() {
-    List<Runnable> actions = new ArrayList<>();
-    if (transport != null) {
-      actions.add(transport::close);
-    }
-    if (target != null) {
-      actions.add(target::close);
-    }
-    Cleanup.runAll(actions);
+    try (var _ = target;
+        var _ = transport) {}
   }
 
   WriteReport.FileReport report() {

@@ -124,7 +124,7 @@ public final class WriteOperation {
       event.done(first(), files.size(), 0, 0, 0, failure);
       throw failure;
     } finally {
-      sources.values().forEach(SourceFile::close);
+      Cleanup.forEach(sources.values(), SourceFile::close);
     }
     engine.counters().addSave(true);
     engine.counters().addFiles(files.size());

@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Pool;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
@@ -39,6 +40,9 @@ public final class CudaPictures implements AutoCloseable {
   private final NvJpeg.Decoder decoder;
   private final CudaKernel kernel;
   private final Pool<Worker> idle = new Pool<>(KEPT_SECONDS, () -> MAX_KEPT, Worker::close);
+
+  /// Made with the decoder, so that closing it needs no heap.
+  private final List<Runnable> closing = List.of(idle::free, this::closeDecoder);
 
   private CudaPictures(CudaContext context, NvJpeg.Decoder decoder, CudaKernel kernel) {
     this.context = context;
@@ -80,29 +84,44 @@ public final class CudaPictures implements AutoCloseable {
 
   private @Nullable Worker newWorker() {
     try (var _ = context.enter()) {
-      return decoder.state().toOptional().map(Worker::new).orElse(null);
+      return decoder
+          .state()
+          .toOptional()
+          .map(state -> Cleanup.orUndo(() -> new Worker(state), state::close))
+          .orElse(null);
     }
   }
 
   /// Frees libnvjpeg's resources. No picture may be decoded any more.
   @Override
   public void close() {
-    Cleanup.runAll(
-        List.of(
-            idle::free,
-            () -> {
-              try (var _ = context.enter()) {
-                decoder.close();
-              }
-            }));
+    Cleanup.runAll(closing);
+  }
+
+  private void closeDecoder() {
+    try (var _ = context.enter()) {
+      decoder.close();
+    }
   }
 
   /// The decoder's state, the stream and the memory that decode one picture at a time.
   private final class Worker {
     private final NvJpeg.State state;
+
+    /// Made with the worker, so that closing it needs no heap.
+    private final List<Runnable> leaving =
+        List.of(
+            this::awaitWork,
+            this::leaveStream,
+            () -> release(this.memory),
+            () -> release(this.table));
+
     private final CudaDriver.Stream stream = context.streams().stream();
     private @Nullable DeviceSlab memory;
     private @Nullable PinnedSlab table;
+
+    /// Whether the last wait for the device has ended well.
+    private boolean atRest;
 
     Worker(NvJpeg.State state) {
       this.state = state;
@@ -136,17 +155,13 @@ public final class CudaPictures implements AutoCloseable {
       DeviceSlab device = memory;
       if (device == null || device.size() < tableBytes + pixelBytes) {
         memory = null;
-        if (device != null) {
-          device.release();
-        }
+        release(device);
         memory = DeviceSlab.allocate(context, (tableBytes + pixelBytes) * 5 / 4, stream);
       }
       PinnedSlab pinned = table;
       if (pinned == null || pinned.size() < tableBytes) {
         table = null;
-        if (pinned != null) {
-          pinned.release();
-        }
+        release(pinned);
         table = PinnedSlab.allocate(context, tableBytes * 5 / 4);
       }
     }
@@ -165,33 +180,29 @@ public final class CudaPictures implements AutoCloseable {
     }
 
     void close() {
-      boolean[] done = {false};
-      Cleanup.runAll(
-          List.of(
-              () -> {
-                try (var _ = context.enter()) {
-                  context.driver().synchronize(stream);
-                  done[0] = true;
-                  state.close();
-                }
-              },
-              () -> {
-                if (done[0]) {
-                  context.streams().giveBack(stream);
-                } else {
-                  context.streams().destroy(stream, List.of());
-                }
-              },
-              () -> {
-                if (memory != null) {
-                  memory.release();
-                }
-              },
-              () -> {
-                if (table != null) {
-                  table.release();
-                }
-              }));
+      Cleanup.runAll(leaving);
+    }
+
+    private void awaitWork() {
+      try (var _ = context.enter()) {
+        context.driver().synchronize(stream);
+        atRest = true;
+        state.close();
+      }
+    }
+
+    private void leaveStream() {
+      if (atRest) {
+        context.streams().giveBack(stream);
+      } else {
+        context.streams().destroy(stream, List.of());
+      }
+    }
+
+    private void release(@Nullable Slab slab) {
+      if (slab != null) {
+        slab.release();
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.http;
 
 import dev.gantry.core.internal.http.Connection.Peer;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.IdleWatch;
 import dev.gantry.core.internal.store.RemoteFault;
 import java.io.IOException;
@@ -114,7 +115,7 @@ final class Connections implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
-    all.forEach(Connection::close);
+    Cleanup.forEach(all, Connection::close);
     all.clear();
     idle.clear();
   }

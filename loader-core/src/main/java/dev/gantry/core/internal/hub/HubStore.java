@@ -6,7 +6,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.cache.RemoteCache;
 import dev.gantry.core.internal.http.HttpStore;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
@@ -137,7 +136,10 @@ public final class HubStore implements Store {
         atExit = null;
       }
     }
-    Cleanup.runAll(
-        used == null ? List.of(http::close) : List.of(used.blocks()::close, http::close));
+    try (http) {
+      if (used != null) {
+        used.blocks().close();
+      }
+    }
   }
 }

@@ -221,7 +221,7 @@ public final class Admission implements AutoCloseable {
         }
       }
     } finally {
-      admitted.forEach(Admission::close);
+      Cleanup.forEach(admitted, Admission::close);
     }
   }
 

@@ -61,7 +61,8 @@ final class DeviceSlot extends Slot {
   private final ConcurrentSkipListMap<Long, Long> writtenOnDevice = new ConcurrentSkipListMap<>();
 
   /// Made with the slot, so that closing it needs no heap.
-  private final List<Runnable> closing = List.of(this::awaitWork, this::endGathering, this::leave);
+  private final List<Runnable> closing =
+      List.of(this::awaitWork, this::endGathering, this::leave, this::releaseAtRest);
 
   /// Whether the last wait for the device has ended well.
   private boolean atRest;
@@ -84,7 +85,11 @@ final class DeviceSlot extends Slot {
           }
           return context.streams().stream();
         };
-    Runnable undo = () -> giveBack(taken);
+    Runnable undo =
+        () -> {
+          giveBack(taken);
+          releasePinned();
+        };
     this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
     this.stream = Cleanup.orUndo(take, undo);
     this.events = taken;
@@ -244,30 +249,22 @@ final class DeviceSlot extends Slot {
       context.streams().giveBack(stream);
       giveBack(events);
     } else {
-      destroy();
+      // The device may still use them.
+      context.streams().destroy(stream, events);
     }
   }
 
-  /// Gives back events and pinned memory that nothing uses any more.
   private void giveBack(List<CudaDriver.Event> idle) {
     for (CudaDriver.Event event : idle) {
       context.streams().giveBack(event);
     }
-    releasePinned();
   }
 
-  /// Destroys the stream and events after a wait for the device failed, since the device may still
-  /// use them. Pinned memory is given back only if the device comes to rest; otherwise it stays
-  /// allocated.
-  private void destroy() {
-    Cleanup.runAll(
-        List.of(
-            () -> context.streams().destroy(stream, events),
-            () -> {
-              if (context.comesToRest()) {
-                releasePinned();
-              }
-            }));
+  /// Gives back the pinned memory. It stays allocated if the device does not come to rest.
+  private void releaseAtRest() {
+    if (atRest || context.comesToRest()) {
+      releasePinned();
+    }
   }
 
   private void releasePinned() {

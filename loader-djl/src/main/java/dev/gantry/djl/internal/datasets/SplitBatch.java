@@ -74,7 +74,7 @@ final class SplitBatch extends Batch {
   /// Closes all parts. Idempotent.
   @Override
   public void close() {
-    Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
+    Cleanup.forEach(parts, SlotBatch::close);
     if (getManager() != null) {
       super.close();
     }

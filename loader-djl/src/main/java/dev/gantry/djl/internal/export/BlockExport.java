@@ -10,6 +10,7 @@ import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.names.NamePattern;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.names.TensorNames;
@@ -113,7 +114,7 @@ public final class BlockExport implements AutoCloseable {
 
   @Override
   public void close() {
-    made.forEach(NDArray::close);
+    Cleanup.forEach(made, NDArray::close);
   }
 
   private void addTensors() {

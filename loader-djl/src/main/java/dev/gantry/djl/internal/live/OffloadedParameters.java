@@ -86,7 +86,7 @@ public final class OffloadedParameters implements AutoCloseable {
 
     @Override
     public void close() {
-      Cleanup.runAll(arrays.values().stream().<Runnable>map(array -> array::close).toList());
+      Cleanup.forEach(arrays.values(), ArrayMemory::close);
     }
   }
 
@@ -127,7 +127,7 @@ public final class OffloadedParameters implements AutoCloseable {
                   contents.pieces.getOrDefault(Contents.memory(array), -1))));
       isGpu = !contents.device.equals(Device.HOST);
     }
-    away.keySet().forEach(Parameter::close);
+    Cleanup.forEach(away.keySet(), Parameter::close);
     if (isGpu) {
       // libtorch caches freed memory; this call returns it to the device.
       JniUtils.emptyCudaCache();
@@ -143,7 +143,7 @@ public final class OffloadedParameters implements AutoCloseable {
           () ->
               away.forEach(
                   (parameter, before) -> arrays.put(parameter, array(before, bytes, loaded))),
-          () -> arrays.values().forEach(NDArray::close));
+          () -> Cleanup.forEach(arrays.values(), NDArray::close));
     }
     arrays.forEach((parameter, array) ->
         NewArrays.give(Objects.requireNonNull(away.get(parameter)).manager(), parameter, array));

@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.training;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.util.ArrayList;
@@ -36,7 +37,7 @@ public final class StateReplacement implements AutoCloseable {
     if (kind == null) {
       exchanges.add(() -> {
         byId.remove(parameterId);
-        before.values().forEach(NDArray::close);
+        Cleanup.forEach(before.values(), NDArray::close);
       });
       return;
     }
@@ -90,7 +91,7 @@ public final class StateReplacement implements AutoCloseable {
 
   @Override
   public void close() {
-    created.forEach(NDArray::close);
+    Cleanup.forEach(created, NDArray::close);
   }
 
   /// Makes an array that belongs to the optimizer alone, as do those that DJL makes in the first

@@ -64,6 +64,6 @@ public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<Str
   }
 
   private static void close(List<Map<String, NDArray>> arrays) {
-    arrays.forEach(each -> each.values().forEach(NDArray::close));
+    Cleanup.forEach(arrays, each -> Cleanup.forEach(each.values(), NDArray::close));
   }
 }

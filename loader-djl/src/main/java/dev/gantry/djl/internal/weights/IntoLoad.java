@@ -41,7 +41,7 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       });
       return memory(tensors, memory);
     } finally {
-      memories.values().forEach(ArrayMemory::close);
+      Cleanup.forEach(memories.values(), ArrayMemory::close);
     }
   }
 
@@ -101,7 +101,7 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       }
       return report;
     } finally {
-      Cleanup.runAll(decoded.stream().<Runnable>map(each -> each::close).toList());
+      Cleanup.forEach(decoded, Loaded::close);
     }
   }
 

@@ -9,6 +9,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.ndarray.Guards;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
@@ -101,6 +102,6 @@ public final class NewArrays implements AutoCloseable {
 
   @Override
   public void close() {
-    arrays.values().forEach(NDArray::close);
+    Cleanup.forEach(arrays.values(), NDArray::close);
   }
 }

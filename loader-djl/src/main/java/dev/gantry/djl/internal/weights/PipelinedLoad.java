@@ -28,7 +28,7 @@ final class PipelinedLoad implements AutoCloseable {
   record Arrays(List<NDList> ofEach) implements AutoCloseable {
     @Override
     public void close() {
-      Cleanup.runAll(ofEach.stream().<Runnable>map(each -> each::close).toList());
+      Cleanup.forEach(ofEach, NDList::close);
     }
   }
 
