@@ -217,16 +217,14 @@ class CopiedFilesTest {
   }
 
   @Test
-  void aCopyIsGivenUpWhenMemoryBecomesScarce() throws InterruptedException {
+  void aCopyIsGivenUpWhenMemoryBecomesScarce() {
     SourceFile idle = file(1);
     SourceFile used = file(2);
     leaseNow(idle).close();
     try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = SLAB_BYTES;
       // A thread checks the available memory four times a second.
-      for (int i = 0; i < 1000 && hostBytes() > SLAB_BYTES; i++) {
-        Thread.sleep(5);
-      }
+      Latches.awaitThat(() -> hostBytes() <= SLAB_BYTES);
       assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
       assertThat(reason(lease(idle, BYTES, true))).contains("which leaves half of the available");
     }

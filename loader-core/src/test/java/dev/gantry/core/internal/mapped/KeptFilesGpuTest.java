@@ -39,6 +39,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BiFunction;
@@ -238,17 +239,18 @@ class KeptFilesGpuTest {
   }
 
   @Test
-  void registeredFilesGoWhenMemoryBecomesScarce() throws InterruptedException {
+  void registeredFilesGoWhenMemoryBecomesScarce() {
     SourceFile idle = file(1);
     SourceFile used = file(2);
+    SourceFile other = file(3);
     leaseNow(idle).close();
     try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
       // A thread checks the available memory four times a second.
-      for (int i = 0; i < 1000 && pinned() > BYTES; i++) {
-        Thread.sleep(5);
-        assertThat(lease(file(3), 1, false).toOptional()).isEmpty();
-      }
+      Latches.awaitThat(() -> {
+        assertThat(lease(other, 1, false).toOptional()).isEmpty();
+        return pinned() <= BYTES;
+      });
       assertThat(pinned()).isEqualTo(BYTES);
     }
     mapped.freeIdle();
@@ -256,18 +258,17 @@ class KeptFilesGpuTest {
   }
 
   @Test
-  void aRegisteredFileThatBatchesUseAllTheTimeGoesToo() throws InterruptedException {
+  void aRegisteredFileThatBatchesUseAllTheTimeGoesToo() {
     SourceFile used = file(1);
-    String reason = "";
     try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
-      for (int i = 0; i < 1000 && reason.isEmpty(); i++) {
-        Thread.sleep(5);
-        Availability<KeptFiles.Lease> next = lease(used, 1, false);
-        next.toOptional().ifPresent(KeptFiles.Lease::close);
-        reason = next.toOptional().isPresent() ? "" : reason(next);
-      }
-      assertThat(reason).isEqualTo("it is being given up: the machine needs the memory");
+      Latches.awaitThat(() -> {
+        Optional<KeptFiles.Lease> next = lease(used, 1, false).toOptional();
+        next.ifPresent(KeptFiles.Lease::close);
+        return next.isEmpty();
+      });
+      assertThat(reason(lease(used, 1, false)))
+          .isEqualTo("it is being given up: the machine needs the memory");
       assertThat(pinned()).isEqualTo(BYTES);
     }
     assertThat(pinned()).isZero();

@@ -73,11 +73,10 @@ class RingEventTest {
     try (Recording recording = new Recording();
         GantrySession gantry = GantrySession.open();
         PrefetchRing<Integer> ring = gantry.ring(options, source)) {
-      recording.enable("dev.gantry.Wait").withThreshold(Duration.ofMillis(1));
+      recording.enable("dev.gantry.Wait").withoutThreshold();
       recording.start();
       Thread consumer = Thread.ofPlatform().start(() -> RingContract.take(ring).close());
       Latches.awaitThat(() -> consumer.getState() == Thread.State.WAITING);
-      Thread.sleep(2);
       taken.countDown();
       consumer.join();
       recording.stop();
