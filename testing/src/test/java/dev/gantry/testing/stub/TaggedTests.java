@@ -20,9 +20,9 @@ import org.junit.platform.launcher.core.LauncherFactory;
 import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
 import org.junit.platform.launcher.listeners.TestExecutionSummary;
 
-/// Runs the tests of a package that have one of some tags: on the stubs in the build, and from the
-/// bundle on a GPU host. The arguments are the package and then the tags; without tags all of its
-/// tests run. Subpackages to leave out follow the package, each behind a `-`:
+/// Runs the tests of packages that have one of some tags: on the stubs in the build, and from the
+/// bundle on a GPU host. The arguments are the packages and then the tags; without tags all of
+/// their tests run. Commas separate the packages, and a `-` stands before each that is left out:
 /// `dev.gantry.core,-dev.gantry.core.internal`. The exit code is 0 if at least one test ran and
 /// none failed.
 public final class TaggedTests {
@@ -62,13 +62,15 @@ public final class TaggedTests {
 
   public static void main(String[] arguments) {
     List<String> all = List.of(arguments);
-    List<String> packages = List.of(all.getFirst().split(",-"));
     LauncherDiscoveryRequestBuilder request =
         LauncherDiscoveryRequestBuilder.request()
-            .selectors(selectPackage(packages.getFirst()))
             .filters(ClassNameFilter.excludeClassNamePatterns(".*SecondJvmTest"));
-    if (packages.size() > 1) {
-      request.filters(PackageNameFilter.excludePackageNames(packages.subList(1, packages.size())));
+    for (String name : all.getFirst().split(",")) {
+      if (name.startsWith("-")) {
+        request.filters(PackageNameFilter.excludePackageNames(name.substring(1)));
+      } else {
+        request.selectors(selectPackage(name));
+      }
     }
     if (all.size() > 1) {
       request.filters(TagFilter.includeTags(all.subList(1, all.size())));
