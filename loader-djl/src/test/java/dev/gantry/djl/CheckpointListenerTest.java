@@ -5,9 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.engine.Engine;
-import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
-import ai.djl.training.dataset.Batch;
 import ai.djl.training.listener.EarlyStoppingListener;
 import ai.djl.training.listener.EpochTrainingListener;
 import ai.djl.training.listener.EvaluatorTrainingListener;
@@ -21,122 +19,18 @@ import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
-import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
-import java.util.function.Consumer;
-import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.ExtendWith;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 
-/// From each checkpoint that is saved during `EasyTrain.fit`, a training can continue to exactly
-/// the state in which the first training ends.
-@ExtendWith(NoLeaks.class)
-class CheckpointListenerTest {
-  @TempDir(factory = InMemory.class)
-  private Path folder;
-
-  @ParameterizedTest
-  @EnumSource
-  void everyStep(SaveMode mode) throws IOException, TranslateException {
-    assertThat(fit(mode, listener -> listener.optEverySteps(1)))
-        .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L, 11L, 12L);
-    assertAllGoOn();
-  }
-
-  @Test
-  void everyFewSteps() throws IOException, TranslateException {
-    assertThat(fit(SaveMode.ASYNC, listener -> listener.optEverySteps(3)))
-        .containsExactly(3L, 6L, 9L, 12L);
-    assertAllGoOn();
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void everyEpoch(SaveMode mode) throws IOException, TranslateException {
-    assertThat(fit(mode, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
-    assertAllGoOn();
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void everySecondEpochAndEveryFifthStep(SaveMode mode) throws IOException, TranslateException {
-    assertThat(fit(mode, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
-        .containsExactly(5L, 8L, 10L, 12L);
-    assertAllGoOn();
-  }
-
-  @Test
-  void whenTimeHasPassed() throws IOException, TranslateException {
-    Clock clock = new Clock();
-    // The clock advances by a minute with each batch, and a due save is made at the next batch.
-    assertThat(
-            fit(
-                SaveMode.SYNC,
-                listener -> listener.optEvery(Duration.ofMinutes(3)).optClock(() -> clock.now),
-                clock))
-        .containsExactly(3L, 7L, 11L, 12L);
-    assertAllGoOn();
-  }
-
-  @Test
-  void timeThatRunsBackwardsIsRefused() {
-    assertThatThrownBy(() -> CheckpointListener.builder().optEvery(Duration.ofSeconds(-1)))
-        .isInstanceOf(MisuseException.class)
-        .hasMessage("optEvery must not be negative (was PT-1S)");
-  }
-
-  @Test
-  void atTheEndOfAnEpochTimeBeginsAnew() throws IOException, TranslateException {
-    Clock clock = new Clock();
-    assertThat(
-            fit(
-                SaveMode.SYNC,
-                listener ->
-                    listener
-                        .optEvery(Duration.ofMinutes(3))
-                        .optEveryEpochs(1)
-                        .optClock(() -> clock.now),
-                clock))
-        .containsExactly(3L, 4L, 7L, 8L, 11L, 12L);
-    assertAllGoOn();
-  }
-
-  @Test
-  void goesOnCountingFromWhereTheTrainingWasRestored() throws IOException, TranslateException {
-    var _ = fit(SaveMode.SYNC, listener -> listener.optEveryEpochs(1));
-    PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
-      CheckpointListener.Builder listener =
-          CheckpointListener.builder().setSaver(saver).optEverySteps(3).optEveryEpochs(3);
-      RestoredTraining restored;
-      try (Training before = Fit.training()) {
-        restored = saver.restore(4, before.model, before.trainer);
-      }
-      try (Training training = Fit.training(listener.optFrom(restored).build())) {
-        saver.restore(4, training.model, training.trainer);
-        Fit.fit(training, 2);
-        assertThat(PlainState.of(training.trainer)).isEqualTo(end);
-      }
-      // Two checkpoints have the number of the last step; the one that was saved later counts.
-      assertThat(saver.list().stream().map(StoredCheckpoint::step))
-          .containsExactly(4L, 8L, 6L, 9L, 12L);
-    }
-    assertAllGoOn();
-  }
-
+/// Checkpoints that are saved during `EasyTrain.fit`: their metrics, the other listeners, and what is
+/// given back.
+class CheckpointListenerTest extends CheckpointListenerFixture {
   @Test
   void savesTheFiguresOfTheListenersBeforeIt() throws IOException, TranslateException {
     var _ =
@@ -262,15 +156,6 @@ class CheckpointListenerTest {
     return EarlyStoppingListener.builder().optMaxDuration(time).optEpochPatience(100).build();
   }
 
-  private static TrainingListener onEpoch(Consumer<Trainer> work) {
-    return new TrainingListenerAdapter() {
-      @Override
-      public void onEpoch(Trainer trainer) {
-        work.accept(trainer);
-      }
-    };
-  }
-
   @Test
   void aMetricToKeepTheBestByThatTheTrainingLacksIsRefusedAtTheFirstBatch() {
     assertThatThrownBy(() -> keepBest("accuracy", new EvaluatorTrainingListener()))
@@ -335,51 +220,6 @@ class CheckpointListenerTest {
     }
   }
 
-  @ParameterizedTest
-  @EnumSource(names = {"ASYNC", "OVERLAPPED"})
-  void countsStepsNotBatches(SaveMode mode) throws IOException, TranslateException {
-    Map<Long, PlainState> afterStep = new HashMap<>();
-    try (CheckpointSaver saver = saver(mode);
-        Training training =
-            Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(2).build())) {
-      Trainer trainer = training.trainer;
-      int batches = 0;
-      for (int epoch = 0; epoch < Fit.EPOCHS; epoch++) {
-        for (Batch batch : trainer.iterateDataset(Fit.samples(trainer))) {
-          EasyTrain.trainBatch(trainer, batch);
-          batches++;
-          if (batches % 3 == 0) {
-            trainer.step();
-            afterStep.put(batches / 3L, PlainState.of(trainer));
-          }
-          batch.close();
-        }
-        trainer.notifyListeners(listener -> listener.onEpoch(trainer));
-      }
-      saver.await();
-      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(2L, 4L);
-    }
-    assertRestores(2, afterStep.get(2L));
-    assertRestores(4, afterStep.get(4L));
-  }
-
-  /// The program's training loop does not notify listeners of epochs.
-  @Test
-  void theLastStepIsSavedWhenTheTrainerCloses() throws IOException, TranslateException {
-    PlainState last;
-    try (CheckpointSaver saver = saver(SaveMode.ASYNC)) {
-      try (Training training =
-          Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(4).build())) {
-        Fit.goOn(training, 0);
-        saver.await();
-        assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L, 8L);
-        last = PlainState.of(training.trainer);
-      }
-      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(4L, 8L, 12L);
-    }
-    assertRestores(12, last);
-  }
-
   @Test
   void anOptimizerThatAnotherTrainingHasUsed() throws IOException, TranslateException {
     Optimizer optimizer = Optimizers.adam();
@@ -440,72 +280,6 @@ class CheckpointListenerTest {
       assertThatThrownBy(() -> builder.optEverySteps(-1))
           .isInstanceOf(MisuseException.class)
           .hasMessage("optEverySteps must be at least 1 (was -1)");
-    }
-  }
-
-  private CheckpointSaver saver(SaveMode mode) {
-    return CheckpointSaver.builder().setPath(folder).optMode(mode).build();
-  }
-
-  /// Trains all epochs.
-  ///
-  /// @return the steps that were saved
-  private List<Long> fit(
-      SaveMode mode, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
-      throws IOException, TranslateException {
-    PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(mode)) {
-      CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
-      List<TrainingListener> listeners = new ArrayList<>(List.of(before));
-      listeners.add(options.apply(builder).build());
-      try (Training training = Fit.training(listeners.toArray(TrainingListener[]::new))) {
-        Fit.fit(training);
-        assertThat(PlainState.of(training.trainer)).isEqualTo(end);
-      }
-      return saver.list().stream().map(StoredCheckpoint::step).toList();
-    }
-  }
-
-  private static PlainState uninterrupted() throws IOException, TranslateException {
-    try (Training training = Fit.training()) {
-      Fit.fit(training);
-      return PlainState.of(training.trainer);
-    }
-  }
-
-  private void assertAllGoOn() throws IOException, TranslateException {
-    PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
-      assertThat(saver.list()).isNotEmpty();
-      for (StoredCheckpoint checkpoint : saver.list()) {
-        try (Training training = Fit.training()) {
-          Training.seed(99);
-          RestoredTraining restored =
-              saver.restore(checkpoint.step(), training.model, training.trainer);
-          assertThat(restored.epoch()).isEqualTo(restored.step() / Fit.BATCHES);
-          Fit.goOn(training, restored.step());
-          assertThat(PlainState.of(training.trainer))
-              .as("from step %s", checkpoint.step())
-              .isEqualTo(end);
-        }
-      }
-    }
-  }
-
-  private void assertRestores(long step, PlainState expected) {
-    try (CheckpointSaver saver = saver(SaveMode.SYNC);
-        Training training = Fit.training()) {
-      saver.restore(step, training.model, training.trainer);
-      assertThat(PlainState.of(training.trainer)).isEqualTo(expected);
-    }
-  }
-
-  private static final class Clock extends TrainingListenerAdapter {
-    private Instant now = Instant.EPOCH;
-
-    @Override
-    public void onTrainingBatch(Trainer trainer, BatchData batchData) {
-      now = now.plus(Duration.ofMinutes(1));
     }
   }
 
