@@ -6,12 +6,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
 import java.util.Map;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Samples take no heap, when they are written and when they are read.
-@Tag("beside")
 class DatasetHeapTest {
   private static final int SAMPLES = 256;
 

@@ -6,13 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
 import java.util.Map;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Saves copy no parameters to the heap.
-@Tag("beside")
 class SaverHeapTest {
   private static final int ARRAYS = 4;
 
