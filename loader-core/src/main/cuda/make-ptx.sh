@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the kernels into the PTX that the jar has. Run it after each change of one or of pieces.cuh; needs nvcc (used:
+# Compiles the kernels into the PTX that the jar has. Run it after each change of one or of a header; needs nvcc (used:
 # CUDA 13.0).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -14,7 +14,7 @@ compile() {
   shift 2
   mkdir -p "$(dirname "$ptx")"
   {
-    echo "// Made by make-ptx.sh of $source with SHA-256 $(cat pieces.cuh "$source" | sha256sum | cut -d' ' -f1)"
+    echo "// Made by make-ptx.sh of $source with SHA-256 $(cat *.cuh "$source" | sha256sum | cut -d' ' -f1)"
     # nvcc names its own version of PTX, which older drivers refuse. Drivers since CUDA 10.2 take 6.5, which does not know
     # the hint about bytes that are not used.
     nvcc -ptx -arch=compute_75 -O3 "$@" -o - "$source" |
@@ -25,6 +25,7 @@ compile() {
 }
 
 compile gather.cu "$resources/mapped/gather.ptx"
+compile copies.cu "$resources/copies/copies.ptx"
 compile normalize.cu "$resources/convert/normalize.ptx"
 compile resample.cu "$resources/convert/resample.ptx"
 compile rows.cu "$resources/convert/rows.ptx"

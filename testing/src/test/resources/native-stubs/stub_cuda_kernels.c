@@ -1,5 +1,5 @@
 /* Modules and kernels. The stub runs the PTX of formulas. From other PTX it reads only the names of entries, and it
- * has C versions of the kernels of gather.cu, normalize.cu and resample.cu. */
+ * has C versions of the kernels of gather.cu, copies.cu, normalize.cu and resample.cu. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +92,14 @@ struct gathering {
   uint64_t count;
 };
 
+/* The struct of copies.cu. */
+enum { MAX_PIECES = 170 };
+
+struct copies {
+  uint64_t count;
+  struct piece pieces[MAX_PIECES];
+};
+
 /* The types of normalize.cu. */
 enum type { T_BOOL, T_U8, T_I8, T_I16, T_U16, T_F16, T_BF16, T_I32, T_U32, T_F32, T_F64, T_I64, T_U64 };
 enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256, FORMULA_BYTES = 256 };
@@ -122,6 +130,7 @@ struct launch {
   union {
     uint8_t formula[FORMULA_BYTES];
     struct gathering gathering;
+    struct copies copies;
     struct normalization normalization;
     struct picture picture;
   };
@@ -204,13 +213,11 @@ static int is_reachable(const void *start, uint64_t bytes) {
   return 1;
 }
 
-static void gather(void *argument) {
-  struct launch *one = argument;
-  const struct gathering *what = &one->gathering;
-  int reachable = one->function->module->live &&
-                  is_reachable(what->pieces, what->count * sizeof *what->pieces);
-  for (uint64_t i = 0; reachable && i < what->count; i++) {
-    const struct piece *piece = &what->pieces[i];
+/* Copies the pieces if the device can access all their bytes. */
+static void copy_pieces(struct launch *one, const struct piece *pieces, uint64_t count) {
+  int reachable = one->function->module->live;
+  for (uint64_t i = 0; reachable && i < count; i++) {
+    const struct piece *piece = &pieces[i];
     reachable = is_reachable(piece->source, piece->bytes) && is_device(piece->target, piece->bytes);
     if (reachable) {
       memcpy(piece->target, piece->source, piece->bytes);
@@ -220,6 +227,20 @@ static void gather(void *argument) {
     stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   free(one);
+}
+
+static void gather(void *argument) {
+  struct launch *one = argument;
+  const struct gathering *what = &one->gathering;
+  int reachable = is_reachable(what->pieces, what->count * sizeof *what->pieces);
+  copy_pieces(one, what->pieces, reachable ? what->count : 0);
+  stub_sticky = reachable ? stub_sticky : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+static void copy_all(void *argument) {
+  struct launch *one = argument;
+  one->copies.count = one->copies.count <= MAX_PIECES ? one->copies.count : 0;
+  copy_pieces(one, one->copies.pieces, one->copies.count);
 }
 
 static uint64_t bytes_of(enum type type) {
@@ -358,11 +379,13 @@ EXPORT CUresult cuLaunchKernel(
     return CUDA_ERROR_INVALID_VALUE;
   }
   int gathers = strcmp(function->name, "gather") == 0;
+  int copies = strcmp(function->name, "copies") == 0;
   int normalizes = strcmp(function->name, "normalize") == 0;
   int resamples = strcmp(function->name, "resample") == 0;
   struct launch *one = calloc(1, sizeof *one);
   memcpy(one->formula, parameters[0],
          gathers ? sizeof one->gathering
+         : copies ? sizeof one->copies
          : normalizes ? sizeof one->normalization
          : resamples ? sizeof one->picture : FORMULA_BYTES);
   one->blocks = grid_x;
@@ -371,7 +394,7 @@ EXPORT CUresult cuLaunchKernel(
       stream,
       (struct operation){
           .what = CALL,
-          .call = gathers ? gather : normalizes ? normalize : resamples ? resample : run_formula,
+          .call = gathers ? gather : copies ? copy_all : normalizes ? normalize : resamples ? resample : run_formula,
           .argument = one});
   return CUDA_SUCCESS;
 }

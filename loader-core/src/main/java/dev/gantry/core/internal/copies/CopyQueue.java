@@ -7,6 +7,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.IdleStreams;
+import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.spi.Copy2D;
 import java.util.ArrayList;
@@ -24,6 +25,9 @@ public final class CopyQueue implements AutoCloseable {
   private final CudaDriver.Stream own;
   private CudaDriver.Stream stream;
   private final List<Mark> marks = new ArrayList<>();
+
+  /// The small copies on the queue's own stream; null if the queue does not collect them.
+  private final @Nullable SmallCopies small;
 
   /// Made with the queue, so that closing it needs no heap.
   private final Runnable awaitOwn = this::awaitOwn;
@@ -56,14 +60,16 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Opens a queue for short waits: a thread that waits spins, which keeps a processor busy.
   public CopyQueue(CudaContext context) {
-    this(context, false);
+    this(context, false, null);
   }
 
   /// @param blockingWaits whether threads sleep, instead of spinning, while they wait for a buffer,
   ///     because its copies may take long to begin
-  public CopyQueue(CudaContext context, boolean blockingWaits) {
+  /// @param kernels the kernels for small copies; null if each copy is queued on its own
+  public CopyQueue(CudaContext context, boolean blockingWaits, @Nullable CopyKernels kernels) {
     this.context = context;
     this.blockingWaits = blockingWaits;
+    small = kernels == null ? null : new SmallCopies(context, kernels);
     own = context.streams().stream();
     stream = own;
   }
@@ -139,11 +145,25 @@ public final class CopyQueue implements AutoCloseable {
     queued = new CopyEvent();
   }
 
-  /// Queues a copy from pinned memory, which must not change until the copy is done.
+  /// Queues a copy from host memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes) {
+    add(CopyEvent.Direction.TO_DEVICE, bytes);
     try (var _ = context.enter()) {
-      add(CopyEvent.Direction.TO_DEVICE, bytes);
       context.driver().copyToDevice(device, host, bytes, stream);
+    }
+  }
+
+  /// Queues a copy from a pinned buffer, which must not change until the copy is done. On the
+  /// queue's own stream, a small copy may wait until more copies are queued, or until the next
+  /// [#record] or [#drain].
+  ///
+  /// @param at offset of the bytes in the buffer
+  public void copyToDevice(long device, PinnedSlab buffer, long at, long bytes) {
+    long host = buffer.address() + at;
+    if (small != null && stream == own && small.take(device, host, bytes, own)) {
+      add(CopyEvent.Direction.TO_DEVICE, bytes);
+    } else {
+      copyToDevice(device, host, bytes);
     }
   }
 
@@ -177,7 +197,17 @@ public final class CopyQueue implements AutoCloseable {
     context.copyToPeer(peer, target, source, bytes, stream);
   }
 
+  private void queueSmall() {
+    if (small != null) {
+      small.queue(own);
+    }
+  }
+
+  /// Counts a copy. Small copies are queued before it, because it may read what they write.
   private void add(CopyEvent.Direction where, long bytes) {
+    if (where != CopyEvent.Direction.TO_DEVICE) {
+      queueSmall();
+    }
     count++;
     queued.add(where, bytes);
   }
@@ -188,6 +218,7 @@ public final class CopyQueue implements AutoCloseable {
     if (count == (buffer < marks.size() ? marks.get(buffer).recorded : 0)) {
       return;
     }
+    queueSmall();
     Mark mark = mark(buffer);
     try (var _ = context.enter()) {
       context.driver().record(mark.event, stream);
@@ -217,6 +248,7 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   private void awaitOwn() {
+    queueSmall();
     try (var _ = context.enter()) {
       context.driver().synchronize(own);
     }

@@ -150,9 +150,7 @@ public final class Replicas {
         Slab slab = slabs.get(to);
         if (devices.get(to) instanceof Device.Cuda cuda) {
           if (to == place || !refusals.get(place).get(to).isEmpty()) {
-            queues
-                .apply(cuda)
-                .copyToDevice(slab.address() + read.slabOffset(), buffer.address() + at, bytes);
+            queues.apply(cuda).copyToDevice(slab.address() + read.slabOffset(), buffer, at, bytes);
             fromHost.get(to).add(bytes);
           } else {
             passOn(to, cuda, slab.address() + read.slabOffset(), slabs.get(place), read);

@@ -10,8 +10,7 @@ import java.lang.foreign.ValueLayout;
 
 /// The kernel of `gather.cu` on one device. Thread-safe.
 final class GatherKernel implements AutoCloseable {
-  // These numbers must be the same as in `gather.cu`.
-  static final int PIECE_BYTES = 3 * Long.BYTES;
+  /// The same number is in `copy_piece.cuh`.
   private static final int THREADS = 256;
 
   /// If pieces are shorter than this on average, the kernel gets twice as many thread blocks,
@@ -28,14 +27,6 @@ final class GatherKernel implements AutoCloseable {
     try (var _ = context.enter()) {
       this.kernel = CudaKernel.load(GatherKernel.class, "gather");
     }
-  }
-
-  /// Writes one piece to the kernel's table.
-  static void write(MemorySegment table, long index, long source, long target, long bytes) {
-    long at = index * PIECE_BYTES;
-    table.set(ValueLayout.JAVA_LONG, at, source);
-    table.set(ValueLayout.JAVA_LONG, at + Long.BYTES, target);
-    table.set(ValueLayout.JAVA_LONG, at + 2 * Long.BYTES, bytes);
   }
 
   /// Queues the kernel on a stream. The device's context must be current.

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.mapped;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CopyPiece;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -129,7 +130,7 @@ public final class Gathering implements AutoCloseable {
 
   /// Returns the bytes of the kernel's table of pieces.
   public long tableBytes() {
-    return (long) pieces * GatherKernel.PIECE_BYTES;
+    return (long) pieces * CopyPiece.BYTES;
   }
 
   /// Writes the kernel's table of pieces.
@@ -141,7 +142,7 @@ public final class Gathering implements AutoCloseable {
     long[] index = {0};
     forEachPlain((source, slotOffset, bytes) -> {
       for (long done = 0; done < bytes; done += PIECE_BYTES) {
-        GatherKernel.write(
+        CopyPiece.write(
             table,
             index[0]++,
             source + done,

@@ -277,10 +277,10 @@ public final class CudaDriver {
     }
   }
 
-  /// Pins host memory for every context.
+  /// Pins host memory for every context. Kernels use its host address.
   public void pin(PinnedMemory memory) {
     check(
-        JCudaDriver.cuMemHostRegister(memory.handle, memory.bytes, HOST_PORTABLE),
+        JCudaDriver.cuMemHostRegister(memory.handle, memory.bytes, HOST_PORTABLE | HOST_DEVICE_MAP),
         "cuMemHostRegister",
         memory.bytes,
         " bytes");

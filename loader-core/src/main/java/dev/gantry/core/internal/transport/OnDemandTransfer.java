@@ -87,7 +87,7 @@ public final class OnDemandTransfer implements AutoCloseable {
     CudaContext context = CudaContext.of(cuda);
     StagingPool pool = new StagingPool(context, threads, Long.MAX_VALUE);
     return new StagedTransport(
-        context, pool.share(), ReaderRule.ownBufferBytes(options), true, null);
+        context, pool.share(), ReaderRule.ownBufferBytes(options), true, null, null);
   }
 
   private static @Nullable FetchedFiles fetched(

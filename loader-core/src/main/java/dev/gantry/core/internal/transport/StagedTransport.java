@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.copies.CopyKernels;
 import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.copies.StagingPool;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -24,12 +25,14 @@ import org.jspecify.annotations.Nullable;
 /// @param bufferBytes the size of a buffer: at least that of the largest read
 /// @param blockingWaits whether readers sleep, instead of spinning, while they wait for a buffer,
 ///     because its copies may wait long for the slab that they fill
+/// @param kernels the kernels for small copies; null if each copy is queued on its own
 /// @param replicas the devices that get the same bytes; null if no two devices do
 public record StagedTransport(
     CudaContext context,
     StagingPool.Share buffers,
     long bufferBytes,
     boolean blockingWaits,
+    @Nullable CopyKernels kernels,
     @Nullable Replicas replicas) {
   /// Opens the buffers of one reader thread.
   ///

@@ -25,7 +25,7 @@ final class TargetCopies implements AutoCloseable {
   /// The queue to the transport's own device.
   private final CopyQueue own;
 
-  private final boolean blockingWaits;
+  private final StagedTransport staged;
 
   /// All queues, [#own] first. The queues to other devices are opened when they are needed.
   private final List<CopyQueue> queues = new ArrayList<>(1);
@@ -34,10 +34,10 @@ final class TargetCopies implements AutoCloseable {
 
   TargetCopies(StagedTransport staged) {
     Replicas replicas = staged.replicas();
-    blockingWaits = staged.blockingWaits();
+    this.staged = staged;
     replicated =
         replicas == null ? null : replicas.new Copies(staged.context().device(), this::queue);
-    own = new CopyQueue(staged.context(), blockingWaits);
+    own = open(staged.context());
     queues.add(own);
   }
 
@@ -47,9 +47,13 @@ final class TargetCopies implements AutoCloseable {
         return queue;
       }
     }
-    CopyQueue opened = new CopyQueue(CudaContext.of(to), blockingWaits);
+    CopyQueue opened = open(CudaContext.of(to));
     queues.add(opened);
     return opened;
+  }
+
+  private CopyQueue open(CudaContext context) {
+    return new CopyQueue(context, staged.blockingWaits(), staged.kernels());
   }
 
   /// Does the same as [CopyQueue#turnTo] for the transport's own device.
@@ -63,8 +67,7 @@ final class TargetCopies implements AutoCloseable {
   void copy(Read read, Target target, PinnedSlab buffer, long at) {
     switch (target) {
       case Target.InSlab in ->
-          own.copyToDevice(
-              in.slab().address() + read.slabOffset(), buffer.address() + at, read.required());
+          own.copyToDevice(in.slab().address() + read.slabOffset(), buffer, at, read.required());
       case Target.OnEach(var slabs) ->
           Objects.requireNonNull(replicated).copy(slabs, read, buffer, at);
       case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer, at));
@@ -89,12 +92,11 @@ final class TargetCopies implements AutoCloseable {
     switch (piece.memory()) {
       case Memory.OnDevice memory -> {
         CopyQueue queue = queue(memory.device());
-        long source = buffer.address() + at;
         if (rows.rows() == 1) {
           queue.copyToDevice(
-              memory.address() + rows.target(), source + rows.source(), rows.width());
+              memory.address() + rows.target(), buffer, at + rows.source(), rows.width());
         } else {
-          queue.copyToDevice(rows.shifted(source, memory.address()));
+          queue.copyToDevice(rows.shifted(buffer.address() + at, memory.address()));
         }
       }
       case Memory.OnHost(MemorySegment segment) -> rows.run(buffer.segment().asSlice(at), segment);

@@ -13,6 +13,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.copies.CopyKernels;
 import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.copies.StagingPool;
 import dev.gantry.core.internal.events.SessionCounters;
@@ -62,6 +63,7 @@ public final class TransferEngine implements AutoCloseable {
   private final FileCalls calls;
   private final Stores stores;
   private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
+  private final CopyKernels copyKernels = new CopyKernels();
   private final CuFileSession cuFile;
   private final SessionCounters counters = new SessionCounters();
   private final KeptFiles mapped;
@@ -91,7 +93,12 @@ public final class TransferEngine implements AutoCloseable {
     this.mapped = new KeptFiles(calls, stores::open);
     this.closing =
         List.of(
-            mapped::close, cuFile::close, stores::close, CudaContext::freeIdle, HostSlab::freeIdle);
+            copyKernels::close,
+            mapped::close,
+            cuFile::close,
+            stores::close,
+            CudaContext::freeIdle,
+            HostSlab::freeIdle);
   }
 
   private void free() {
@@ -189,6 +196,7 @@ public final class TransferEngine implements AutoCloseable {
                 stagingPool(device).share(),
                 options.limits().requestBytes(),
                 false,
+                copyKernels,
                 replicas))
         .toList();
   }

@@ -20,6 +20,7 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.CopyPiece;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
@@ -373,7 +374,7 @@ class KeptFilesGpuTest {
       assertThat(gathering.fused(dense)).contains(new Gathering.Fused(dense, 1, 3));
       assertThat(gathering.fused(cut)).isEmpty();
       assertThat(gathering.fused(apart)).isEmpty();
-      assertThat(gathering.tableBytes()).isEqualTo(2 * GatherKernel.PIECE_BYTES);
+      assertThat(gathering.tableBytes()).isEqualTo(2 * CopyPiece.BYTES);
       assertThat(gathering.bytes()).isEqualTo(106);
     }
   }

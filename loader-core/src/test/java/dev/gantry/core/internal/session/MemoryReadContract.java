@@ -122,6 +122,32 @@ abstract class MemoryReadContract {
     }
   }
 
+  /// After 2,000 small copies to a device, a kernel does them, up to 170 at a time.
+  @Test
+  void thousandsOfSmallPartsComeInSomeLoads() {
+    Random random = new Random(5);
+    int room = 12 << 20;
+    try (Block block = allocate(room, BEFORE)) {
+      for (int load = 0; load < 2; load++) {
+        byte[] expected = block.bytes();
+        List<ReadInto> parts = new ArrayList<>();
+        for (int at = load, length; at + (300 << 10) < room; at += length + random.nextInt(40)) {
+          length =
+              parts.size() % 300 == 0
+                  ? (256 << 10) + parts.size() % 7 - 3
+                  : 1 + random.nextInt(parts.size() % 20 == 0 ? 40_000 : 5000);
+          int offset = random.nextInt(LENGTH - length + 1);
+          parts.add(part(first, offset, block.memory().slice(at, length)));
+          byte[] bytes = TestFiles.expected(new Extent(first, offset, length));
+          System.arraycopy(bytes, 0, expected, at, length);
+        }
+        assertThat(parts).hasSizeGreaterThan(2000);
+        gantry.read(parts, options());
+        assertThat(Arrays.mismatch(block.bytes(), expected)).as("load %d", load).isEqualTo(-1);
+      }
+    }
+  }
+
   private static int lengthOf(Random random) {
     return switch (random.nextInt(4)) {
       case 0 -> random.nextInt(20);

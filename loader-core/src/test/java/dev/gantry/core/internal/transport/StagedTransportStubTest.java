@@ -55,7 +55,7 @@ class StagedTransportStubTest {
     addresses = nextAddresses();
     reader =
         requireNonNull(
-            new StagedTransport(context, buffers, 2 * BLOCK, false, null)
+            new StagedTransport(context, buffers, 2 * BLOCK, false, null, null)
                 .openReader(() -> false, ReaderGrowth.NONE));
   }
 
