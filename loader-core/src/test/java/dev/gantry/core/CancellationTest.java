@@ -6,8 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
+@Tag("jdk-files")
 class CancellationTest {
   private final Cancellation cancellation = new Cancellation();
   private final List<String> heard = new ArrayList<>();

@@ -93,10 +93,18 @@ public final class ChildJvm {
   /// @throws AssertionError if the program does not end within 30 minutes
   public static Result run(
       String heap, Map<String, String> environment, Class<?> main, String... arguments) {
+    return run(List.of("-Xmx" + heap), environment, main, arguments);
+  }
+
+  /// Runs `main` as [#run(String, Map, Class, String...)] does.
+  ///
+  /// @param options the options of the JVM, `-Xmx` among them
+  public static Result run(
+      List<String> options, Map<String, String> environment, Class<?> main, String... arguments) {
     try {
       Path temporary = Files.createTempDirectory("jvm");
       try {
-        return run(temporary, heap, environment, main, arguments);
+        return run(temporary, options, environment, main, arguments);
       } finally {
         remove(temporary);
       }
@@ -117,7 +125,7 @@ public final class ChildJvm {
 
   private static Result run(
       Path temporary,
-      String heap,
+      List<String> options,
       Map<String, String> environment,
       Class<?> main,
       String... arguments)
@@ -125,15 +133,11 @@ public final class ChildJvm {
     // The files of the two streams lie outside this folder, because they are open while tests
     // count open files. The name is short, because the path of a socket has at most 107 bytes.
     Path folder = Files.createDirectory(temporary.resolve("t"));
-    ProcessBuilder builder =
-        command(
-            List.of(
-                "--illegal-native-access=deny",
-                "-Xmx" + heap,
-                "-Dai.djl.offline=true",
-                "-Djava.io.tmpdir=" + folder),
-            main,
-            (Object[]) arguments);
+    List<String> all = new ArrayList<>(options);
+    all.addAll(
+        List.of(
+            "--illegal-native-access=deny", "-Dai.djl.offline=true", "-Djava.io.tmpdir=" + folder));
+    ProcessBuilder builder = command(all, main, (Object[]) arguments);
     builder.environment().putAll(environment);
     Path out = temporary.resolve("out.txt");
     Path err = temporary.resolve("err.txt");

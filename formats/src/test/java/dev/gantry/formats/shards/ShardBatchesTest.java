@@ -34,12 +34,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Batches of shards take as few reads and copies as their samples allow.
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class ShardBatchesTest {
   private static final int PER_SHARD = 96;
   private static final int SAMPLES = 2 * PER_SHARD;

@@ -34,6 +34,7 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -96,6 +97,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void saysWhatTheFileSays() throws IOException {
     ShardSet set = open(GOOD.replace("{'format'", "{'later': [{}], 'format'"));
     assertThat(set.file()).isEqualTo(folder.resolve("shards.json"));
@@ -265,6 +267,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void anEmptyShardIsNone() {
     String template =
         GOOD.replace("'samples': 5", "'samples': 2").replace("'samples': 3", "'samples': 0");
@@ -280,6 +283,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void whatIsNoIndex() {
     assertThat(fault("[]")).returns("not-an-object", MalformedFileException::kind);
     assertThat(fault(GOOD + "1")).returns("trailing-characters", MalformedFileException::kind);
@@ -288,6 +292,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void anIndexOfTooManyBytes() throws IOException {
     try (RandomAccessFile file =
         new RandomAccessFile(folder.resolve("shards.json").toFile(), "rw")) {
@@ -336,6 +341,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void aFolderWithoutIndexIsNoDataset() {
     assertThatThrownBy(() -> ShardSet.open(folder))
         .isInstanceOf(MalformedFileException.class)
@@ -346,6 +352,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void aShardInPlaceOfItsFolderIsNamedAsOne() throws IOException {
     Path shard = Files.write(folder.resolve("shard-00000.bin"), new byte[4096]);
     assertThatThrownBy(() -> ShardSet.open(shard))
@@ -355,6 +362,7 @@ class ShardSetTest {
   }
 
   @ParameterizedTest
+  @Tag("jdk-files")
   @ValueSource(ints = {0, 1, 4096, TWO_BYTES - 1})
   void aTruncatedShardIsNamedWithItsEnd(int length) throws IOException {
     Files.write(folder.resolve("two.bin"), bytes(2, length));
@@ -365,6 +373,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void aShardThatIsTooLongOrNoFile() throws IOException {
     Path two = folder.resolve("two.bin");
     Files.write(two, bytes(2, TWO_BYTES + 1));
@@ -380,6 +389,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void everyDamagedByteIsFoundInItsBlock() throws IOException {
     ShardSet set = open(GOOD);
     try (GantrySession session = GantrySession.open()) {
@@ -397,6 +407,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void verificationTellsOfProgressAndEndsEarly() throws IOException {
     ShardSet set = open(GOOD);
     try (GantrySession session = GantrySession.open()) {
@@ -443,6 +454,7 @@ class ShardSetTest {
   }
 
   @Test
+  @Tag("jdk-files")
   void theIdentityChangesWithTheSamplesOnly() throws IOException {
     String identity = open(GOOD).catalogue().identity();
     assertThat(identity).doesNotContainAnyWhitespaces();

@@ -37,12 +37,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Sets of raw shards that are written: their bytes, the sources of values, and the memory that the writer takes.
+@Tag("jdk-files")
 class ShardWriterTest extends ShardWriterFixture {
   /// The files must equal the golden files, which a script wrote.
   @Test

@@ -16,12 +16,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Records of TFRecord files, read one after the other or left for later.
+@Tag("jdk-files")
 class TfRecordReaderTest extends TfRecordReaderFixture {
   @ParameterizedTest
   @EnumSource

@@ -64,7 +64,7 @@ public final class TaggedTests {
     List<String> all = List.of(arguments);
     LauncherDiscoveryRequestBuilder request =
         LauncherDiscoveryRequestBuilder.request()
-            .filters(ClassNameFilter.excludeClassNamePatterns(".*SecondJvmTest"));
+            .filters(ClassNameFilter.excludeClassNamePatterns(".*JvmTest"));
     for (String name : all.getFirst().split(",")) {
       if (name.startsWith("-")) {
         request.filters(PackageNameFilter.excludePackageNames(name.substring(1)));

@@ -26,12 +26,14 @@ import java.util.function.Consumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Checkpoints that were damaged after they were saved.
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class CheckpointFolderTest {
   @TempDir(factory = MemoryFolder.class)
   Path parent;

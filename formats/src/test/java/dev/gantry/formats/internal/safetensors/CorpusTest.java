@@ -21,12 +21,14 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// Gantry's verdict on each corpus file is the reference implementation's, with a reason.
+@Tag("jdk-files")
 class CorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/safetensors");
 

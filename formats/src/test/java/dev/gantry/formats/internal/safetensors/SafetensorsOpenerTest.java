@@ -13,9 +13,11 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
+@Tag("jdk-files")
 class SafetensorsOpenerTest {
   private static final String INDEX = "model.safetensors.index.json";
 

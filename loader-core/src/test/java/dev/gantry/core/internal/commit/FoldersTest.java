@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,6 +29,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Calls on the entries of a folder, and the errors of failed calls. [WriteCrashTest] shows that
 /// changes of entries are durable.
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class FoldersTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
   private final Folders folders = new Folders(calls);

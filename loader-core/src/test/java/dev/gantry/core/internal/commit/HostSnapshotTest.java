@@ -12,8 +12,10 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
+@Tag("jdk-files")
 class HostSnapshotTest extends SnapshotContract {
   private final Arena arena = Arena.ofShared();
   private final List<MemorySegment> segments = new ArrayList<>();

@@ -16,10 +16,12 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Writes from memory of the CPU, which copy no byte without need.
+@Tag("jdk-files")
 class HostWriteTest extends WriteContract {
   private static final int BLOCK = 4096;
 

@@ -19,6 +19,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -26,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Shares of a slab, which are counted.
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class SlabTest {
   @ParameterizedTest
   @ValueSource(longs = {1, 4096, (2 << 20) - 1, 2 << 20, (6 << 20) + 1})

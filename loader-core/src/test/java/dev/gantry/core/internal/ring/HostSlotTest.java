@@ -14,11 +14,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class HostSlotTest {
   private static final int STEP = Math.toIntExact(HostSlot.STEP_BYTES);
   private static final int SLOT_BYTES = 7 * STEP;

@@ -31,6 +31,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -39,6 +40,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /// Loads into memory of the CPU.
 @ExtendWith(NoLeaks.class)
+@Tag("jdk-files")
 class LoadTest {
   private static final int LENGTH = 700_001;
 
