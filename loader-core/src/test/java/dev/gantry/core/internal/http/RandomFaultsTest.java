@@ -32,6 +32,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -43,6 +44,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /// `-Dgantry.remote.loads=1000` makes more loads, `-Dgantry.remote.seed=…` repeats a run.
 @ExtendWith(NoLeaks.class)
 @Timeout(3600)
+@Tag("beside")
 class RandomFaultsTest {
   private static final int LOADS = Integer.getInteger("gantry.remote.loads", 60);
   private static final long SEED = Long.getLong("gantry.remote.seed", System.nanoTime());
