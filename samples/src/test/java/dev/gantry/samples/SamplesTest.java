@@ -4,71 +4,48 @@ package dev.gantry.samples;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import ai.djl.Model;
 import ai.djl.engine.Engine;
-import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
-import ai.djl.ndarray.types.Shape;
-import ai.djl.training.dataset.ArrayDataset;
-import ai.djl.training.dataset.Batch;
-import ai.djl.translate.TranslateException;
-import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.djl.LoadReport;
-import dev.gantry.djl.ShardDataset;
-import dev.gantry.djl.Weights;
-import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
-import dev.gantry.formats.shards.ShardOptions;
-import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.samples.datasets.TrainAndValidate;
+import dev.gantry.samples.datasets.TrainFromImages;
+import dev.gantry.samples.datasets.TrainFromTfRecord;
+import dev.gantry.samples.datasets.TrainFromWebDataset;
+import dev.gantry.samples.datasets.WriteTfRecord;
 import dev.gantry.samples.files.ContinueFromPyTorch;
 import dev.gantry.samples.files.LoadGguf;
+import dev.gantry.samples.files.LoadPyTorch;
 import dev.gantry.samples.files.LoadQuantised;
 import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.samples.resident.ServeResident;
+import dev.gantry.samples.texts.ChatWithModel;
 import dev.gantry.samples.texts.ClassifyTexts;
 import dev.gantry.samples.texts.EmbedByCriteria;
 import dev.gantry.samples.texts.EmbedTexts;
+import dev.gantry.samples.texts.GenerateText;
 import dev.gantry.samples.texts.RerankTexts;
 import dev.gantry.samples.texts.TrainOnTokens;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
-import java.awt.Color;
-import java.awt.Graphics2D;
-import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
-import java.io.UncheckedIOException;
-import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import javax.imageio.ImageIO;
-import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
-import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
-import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -112,19 +89,6 @@ class SamplesTest {
   /// Takes arguments; those after the second are of the program.
   interface Program {
     void main(String... arguments) throws Exception;
-  }
-
-  /// Weights of more blocks than their header brings into a cache.
-  private static byte[] largeWeights() {
-    int bytes = 3 << 20;
-    String header =
-        "{\"large\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%d]}}"
-            .formatted(bytes, bytes);
-    return ByteBuffer.allocate(Long.BYTES + header.length() + bytes)
-        .order(ByteOrder.LITTLE_ENDIAN)
-        .putLong(header.length())
-        .put(header.getBytes(StandardCharsets.US_ASCII))
-        .array();
   }
 
   private static Arguments sample(String name, Program program, String output, Object... values) {
@@ -194,7 +158,7 @@ class SamplesTest {
             1 of 1 files from the cache
             1 arrays
             """,
-            SERVER.put("large.safetensors", largeWeights()),
+            SERVER.put("large.safetensors", SampleInputs.largeWeights()),
             temporary.resolve("cache")),
         sample("TuneCuFile", TuneCuFile::main, "\\d+ arrays in \\d+ requests, .*host.*\n", MODEL),
         sample(
@@ -253,7 +217,7 @@ class SamplesTest {
             ClassifyImage::main,
             "(LABEL_\\d+ 0\\.\\d+\n){3}",
             HUB.resolve("vit"),
-            image()),
+            SampleInputs.image(temporary)),
         sample(
             "WriteWeights", WriteWeights::main, "wrote .*\n", temporary.resolve("new.safetensors")),
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
@@ -268,19 +232,19 @@ class SamplesTest {
             "TrainFromImages",
             TrainFromImages::main,
             "40 pictures of 2 classes\naccuracy: (0\\.[89]\\d*|1\\.0)\n",
-            pictures(),
+            SampleInputs.pictures(temporary),
             temporary.resolve("decoded")),
         sample(
             "TrainOnTokens",
             TrainOnTokens::main,
             "(perplexity: \\d+[.,]\\d+\n){2}perplexity: 1[.,]\\d+\n",
-            tokens(),
+            SampleInputs.tokens(temporary),
             10),
         sample(
             "TrainFromWebDataset",
             TrainFromWebDataset::main,
             "accuracy: (0\\.[5-9]\\d*|1\\.0)\n",
-            archive(pictures()),
+            SampleInputs.archive(temporary, SampleInputs.pictures(temporary)),
             2),
         sample(
             "TrainOnSeveralGpus",
@@ -346,109 +310,6 @@ class SamplesTest {
             2));
   }
 
-  @Test
-  void photographsAreNormalised() {
-    List<Field> fields =
-        List.of(
-            new Field("image", DType.U8, TensorShape.of(2, 4, 3)),
-            new Field("label", DType.I64, TensorShape.of()));
-    Path folder = temporary.resolve("photographs");
-    byte[] image = new byte[24];
-    Arrays.fill(image, (byte) 255);
-    try (ShardWriter writer = ShardWriter.create(folder, fields, ShardOptions.defaults())) {
-      writer.append(
-          Map.of(
-              "image", MemorySegment.ofArray(image),
-              "label", MemorySegment.ofArray(new long[1])));
-      var _ = writer.finish();
-    }
-    try (ShardDataset dataset = TrainFromShards.photographs(folder);
-        NDManager manager = NDManager.newBaseManager();
-        Batch batch = dataset.getData(manager).iterator().next()) {
-      NDArray data = batch.getData().singletonOrThrow();
-      assertThat(data.getShape()).isEqualTo(new Shape(1, 3, 2, 4));
-      assertThat(data.getDataType()).isEqualTo(DataType.FLOAT16);
-      float[] values = data.toType(DataType.FLOAT32, true).toFloatArray();
-      assertThat(values[0]).isCloseTo((1 - 0.485f) / 0.229f, Offset.offset(1e-3f));
-      assertThat(values[23]).isCloseTo((1 - 0.406f) / 0.225f, Offset.offset(1e-3f));
-    }
-  }
-
-  private static Path image() {
-    BufferedImage image = new BufferedImage(40, 30, BufferedImage.TYPE_INT_RGB);
-    image.setRGB(20, 15, 0xff8800);
-    Path file = temporary.resolve("image.png");
-    try {
-      ImageIO.write(image, "png", file.toFile());
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return file;
-  }
-
-  /// Reddish pictures of one class and bluish ones of another.
-  private static Path pictures() {
-    Path root = temporary.resolve("pictures");
-    try {
-      for (int i = 0; i < 40; i++) {
-        BufferedImage image = new BufferedImage(40 + i, 60, BufferedImage.TYPE_INT_RGB);
-        Graphics2D graphics = image.createGraphics();
-        graphics.setColor(i % 2 == 0 ? new Color(200, 3 * i, 20) : new Color(20, 3 * i, 200));
-        graphics.fillRect(i / 2, i / 2, 30, 40);
-        graphics.dispose();
-        Path folder = Files.createDirectories(root.resolve(i % 2 == 0 ? "red" : "blue"));
-        String format = i % 4 < 2 ? "jpg" : "png";
-        ImageIO.write(image, format, folder.resolve(i + "." + format).toFile());
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return root;
-  }
-
-  /// Blocks in which each token is one more than the token before it.
-  private static Path tokens() {
-    Path folder = temporary.resolve("tokens");
-    if (Files.exists(folder)) {
-      return folder;
-    }
-    Field field = new Field("tokens", DType.I32, TensorShape.of(33));
-    try (ShardWriter writer = ShardWriter.create(folder, List.of(field), ShardOptions.defaults())) {
-      for (int i = 0; i < 100; i++) {
-        int first = i;
-        int[] block = IntStream.range(0, 33).map(j -> (first + j) % 10).toArray();
-        writer.append(Map.of("tokens", MemorySegment.ofArray(block)));
-      }
-      var _ = writer.finish();
-    }
-    return folder;
-  }
-
-  /// The pictures as samples, with their classes.
-  private static Path archive(Path pictures) {
-    Path archive = temporary.resolve("pictures.tar");
-    try (Stream<Path> files = Files.walk(pictures);
-        TarArchiveOutputStream tar = new TarArchiveOutputStream(Files.newOutputStream(archive))) {
-      for (Path file : files.filter(Files::isRegularFile).sorted().toList()) {
-        String name = file.getFileName().toString();
-        add(tar, name, Files.readAllBytes(file));
-        String label = file.getParent().endsWith("red") ? "1" : "0";
-        add(tar, name.replaceFirst("\\..*", ".cls"), label.getBytes(StandardCharsets.UTF_8));
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return archive;
-  }
-
-  private static void add(TarArchiveOutputStream tar, String name, byte[] data) throws IOException {
-    TarArchiveEntry entry = new TarArchiveEntry(name);
-    entry.setSize(data.length);
-    tar.putArchiveEntry(entry);
-    tar.write(data);
-    tar.closeArchiveEntry();
-  }
-
   @AfterEach
   void nothingIsLeft() {
     assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
@@ -512,46 +373,6 @@ class SamplesTest {
           .filteredOn(name -> !RUN_BY_CLI.contains(name))
           .containsExactlyInAnyOrderElementsOf(run);
     }
-  }
-
-  /// One small step away from the loaded weights, not from random ones.
-  @Test
-  void fineTuningBeginsAtTheLoadedWeights() throws IOException, TranslateException {
-    try (Model model = Model.newInstance("parity");
-        NDManager manager = NDManager.newBaseManager()) {
-      model.setBlock(FineTune.block());
-      ArrayDataset oneBatch =
-          new ArrayDataset.Builder()
-              .setData(manager.ones(new Shape(4, 64)))
-              .optLabels(manager.zeros(new Shape(4), DataType.INT64))
-              .setSampling(4, false)
-              .build();
-
-      LoadReport report = FineTune.train(model, MODEL, oneBatch);
-
-      assertThat(report.unexpected())
-          .containsExactlyInAnyOrder("head.weight", "head.bias", "steps_trained");
-      try (Weights weights = Weights.open(MODEL);
-          NDArray after = model.getBlock().getParameters().get("01Linear_bias").getArray();
-          NDArray before =
-              weights.load(manager).stream()
-                  .filter(array -> array.getName().equals("fc1.bias"))
-                  .findFirst()
-                  .orElseThrow()) {
-        float step = after.sub(before).abs().max().getFloat();
-        assertThat(step).isGreaterThan(0).isLessThan(0.1f);
-      }
-    }
-  }
-
-  @Test
-  void onnxRuntimeAnswersAsDjlDoes() throws Exception {
-    float[][] question = new float[1][64];
-    for (int i = 0; i < 64; i++) {
-      question[0][i] = i % 17;
-    }
-    assertThat(RunOnnx.answer(MODEL.resolveSibling("digits.onnx"), MODEL, question))
-        .containsExactly(ServeModel.answer(MODEL, question), Offset.offset(1e-3f));
   }
 
   private static String outputOf(Program program, String... arguments) throws Exception {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Programs that choose the samples of a dataset.
+/// Programs that write datasets, train from them and choose their samples.
 @NullMarked
 package dev.gantry.samples.datasets;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Programs that turn texts into vectors and classes.
+/// Programs that continue texts, talk, and turn texts into vectors and classes.
 @NullMarked
 package dev.gantry.samples.texts;
 

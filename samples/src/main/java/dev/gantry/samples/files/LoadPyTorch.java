@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.files;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Loads what `torch.save` has written, prints it, and writes it as safetensors.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.datasets;
 
 import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
@@ -19,6 +19,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 
 /// Trains a network from TFRecord files by DJL's EasyTrain.

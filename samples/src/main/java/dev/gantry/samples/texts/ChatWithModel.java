@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.texts;
 
 import dev.gantry.models.Chat;
 import dev.gantry.models.ChatMessage;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextGenerator;
 import dev.gantry.models.TextOptions;
+import dev.gantry.samples.Usage;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.datasets;
 
 import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
@@ -25,6 +25,7 @@ import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

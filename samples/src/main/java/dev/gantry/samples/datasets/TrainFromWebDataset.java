@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.datasets;
 
 import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
@@ -20,6 +20,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.djl.WebDataset;
 import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.webdataset.MemberField;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 
 /// Trains a network from WebDataset archives, whose samples have a picture and a class: `000000.jpg` and

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.samples;
+package dev.gantry.samples.texts;
 
 import ai.djl.Model;
 import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextGenerator;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.util.Map;
 
