@@ -6,6 +6,7 @@ import dev.gantry.benchmarks.bench.Settings;
 import dev.gantry.benchmarks.page.Page;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.ResultJson;
+import dev.gantry.cli.internal.output.BenchTable;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.cli.internal.process.Termination;

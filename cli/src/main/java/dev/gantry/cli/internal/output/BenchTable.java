@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.cli;
+package dev.gantry.cli.internal.output;
 
 import dev.gantry.benchmarks.result.Absence;
 import dev.gantry.benchmarks.result.Group;
@@ -7,15 +7,14 @@ import dev.gantry.benchmarks.result.Heat;
 import dev.gantry.benchmarks.result.Point;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.Spread;
-import dev.gantry.cli.internal.output.Table;
 import java.io.PrintWriter;
 import java.util.Locale;
 
 /// Prints a bench's result on the terminal.
-final class BenchTable {
+public final class BenchTable {
   private BenchTable() {}
 
-  static void print(Result result, PrintWriter out) {
+  public static void print(Result result, PrintWriter out) {
     Table table = new Table("", "what", "cache", "by", "GB/s", "least-most", "runs", "of ceiling");
     for (Group group : Group.values()) {
       for (Point point : result.points(group)) {
