@@ -7,7 +7,6 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -112,7 +111,7 @@ final class IndexCommand extends ReportCommand {
   private static BuiltIndexes.Built buildOfArchive(GantrySession session, Location file) {
     long start = System.nanoTime();
     try (Progress bar = Progress.ofRecords("index", List.of(file));
-        TarIndex index = StoredIndex.build(session, file, bar, new Cancellation())) {
+        TarIndex index = StoredIndex.build(session, file, bar)) {
       return BuiltIndexes.Built.of(
           file, IndexState.summary(index), (System.nanoTime() - start) / 1e9);
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.fuzz;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
@@ -101,9 +100,7 @@ final class Made {
                 "formats/src/test/resources/corpus/webdataset", "plain.tar|folders-and-dots.tar")
             .all()) {
       Path folder = Places.folder("made", Map.of("a.tar", tar));
-      StoredIndex.build(
-              SESSION, Location.of(folder.resolve("a.tar")), (_, _) -> {}, new Cancellation())
-          .close();
+      StoredIndex.build(SESSION, Location.of(folder.resolve("a.tar")), (_, _) -> {}).close();
       all.add(SeedFiles.bundle(folder, ""));
     }
     return all;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.fuzz;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -174,7 +173,7 @@ final class Samples {
         long _ = reader.tar().read().byteSize();
       }
     }
-    TarIndex index = TarIndex.scanAny(SESSION, file, (_, _) -> {}, new Cancellation());
+    TarIndex index = TarIndex.scanAny(SESSION, file);
     List<MemberField> fields = new ArrayList<>();
     List<String> names = new ArrayList<>();
     for (String field : index.fields()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -117,9 +116,8 @@ public final class WebDataset extends GantryDataset {
         case Unusable(String reason) ->
             switch (indexUse) {
               case REQUIRE -> throw new MisuseException(reason + "; index the archive");
-              case BUILD -> StoredIndex.build(session(), file, (_, _) -> {}, new Cancellation());
-              case WHERE_THERE, NONE ->
-                  TarIndex.scanAny(session(), file, (_, _) -> {}, new Cancellation());
+              case BUILD -> StoredIndex.build(session(), file, (_, _) -> {});
+              case WHERE_THERE, NONE -> TarIndex.scanAny(session(), file);
             };
       };
     }

@@ -4,7 +4,6 @@ package dev.gantry.cli.internal.convert;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
@@ -71,7 +70,7 @@ public record ArchivesToShards(
           try (Progress bar = Progress.ofSteps("read", files.size())) {
             for (Location file : files) {
               bar.onProgress(indexes.size(), files.size());
-              indexes.add(TarIndex.scanAny(session, file, (_, _) -> {}, new Cancellation()));
+              indexes.add(TarIndex.scanAny(session, file));
             }
           }
           List<MemberField> fields = fields(new MemberKinds(indexes));

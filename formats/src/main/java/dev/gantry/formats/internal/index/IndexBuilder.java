@@ -2,12 +2,10 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleReader;
@@ -59,7 +57,7 @@ final class IndexBuilder implements AutoCloseable {
     read();
     index.requireUnchanged(stamp);
     List<NewTensor> tensors = tensors();
-    index.write(tensors, notes(IndexFile.checksums(tensors)).toNotes(), options.cancellation());
+    index.write(tensors, notes(IndexFile.checksums(tensors)).toNotes());
     return notes(Map.of()).summary();
   }
 
@@ -75,7 +73,6 @@ final class IndexBuilder implements AutoCloseable {
       }
       long report = REPORT_BYTES;
       while (source.next()) {
-        throwIfCancelled();
         add(source);
         if (source.offset() >= report) {
           options.progress().onProgress(source.offset(), stamp.size());
@@ -83,12 +80,6 @@ final class IndexBuilder implements AutoCloseable {
         }
       }
       options.progress().onProgress(stamp.size(), stamp.size());
-    }
-  }
-
-  private void throwIfCancelled() {
-    if (options.cancellation().isCancelled()) {
-      throw new TransferException("index", file.toString(), new Failure.Cancelled());
     }
   }
 

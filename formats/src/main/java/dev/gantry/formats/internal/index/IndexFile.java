@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -172,29 +171,24 @@ public record IndexFile(Location file, Location index, GantrySession session) {
 
   /// Writes the index, which replaces an older one. The index of a remote file is written to this
   /// machine's temporary folder and then uploaded.
-  public void write(
-      List<NewTensor> tensors, SortedMap<String, String> notes, Cancellation cancellation) {
+  public void write(List<NewTensor> tensors, SortedMap<String, String> notes) {
     switch (index) {
-      case Location.Local(Path target, _) -> write(target, tensors, notes, cancellation);
+      case Location.Local(Path target, _) -> write(target, tensors, notes);
       case Location.Remote target -> {
         try (UploadFolder folder = UploadFolder.make()) {
           Path made = folder.file(target.fileName());
-          write(made, tensors, notes, cancellation);
+          write(made, tensors, notes);
           session.writable(target).upload(made, target);
         }
       }
     }
   }
 
-  private void write(
-      Path target,
-      List<NewTensor> tensors,
-      SortedMap<String, String> notes,
-      Cancellation cancellation) {
+  private void write(Path target, List<NewTensor> tensors, SortedMap<String, String> notes) {
     // The index is written without the checks for weights, since other safetensors files in this
     // folder do not matter.
     session.write(
         NewSafetensors.file(target, tensors, notes).files(),
-        WriteOptions.defaults().withChecksums(false).withCancellation(cancellation));
+        WriteOptions.defaults().withChecksums(false));
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -72,8 +71,7 @@ public final class TfRecordIndex implements AutoCloseable {
   ///     example; of kind `changed-meanwhile` if the file is written at the same time
   /// @throws MisuseException if the file is compressed, which allows no random access, or if it has more
   ///     features or longer names than [Options] allows
-  /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
-  ///     cancels
+  /// @throws dev.gantry.core.TransferException if a file cannot be read or written
   public static Summary build(Path file, Options options, GantrySession session) {
     return build(Location.of(file), options, session);
   }
@@ -189,9 +187,7 @@ public final class TfRecordIndex implements AutoCloseable {
   ///
   /// @param features the names of the features to index; empty for all
   /// @param progress called with the number of the file's bytes that were read
-  /// @param cancellation ends the build early; nothing is written then
-  public record Options(
-      List<String> features, ProgressListener progress, Cancellation cancellation) {
+  public record Options(List<String> features, ProgressListener progress) {
     /// The most integers of a record's feature that an index holds.
     public static final int MAX_VALUES = 64;
 
@@ -209,21 +205,17 @@ public final class TfRecordIndex implements AutoCloseable {
       MisuseException.requireRange("number of features", features.size(), 0, MAX_FEATURES);
     }
 
-    /// Indexes all features; each call makes a new cancellation.
+    /// Indexes all features.
     public static Options defaults() {
-      return new Options(List.of(), (_, _) -> {}, new Cancellation());
+      return new Options(List.of(), (_, _) -> {});
     }
 
     public Options withFeatures(List<String> chosen) {
-      return new Options(chosen, progress, cancellation);
+      return new Options(chosen, progress);
     }
 
     public Options withProgress(ProgressListener chosen) {
-      return new Options(features, chosen, cancellation);
-    }
-
-    public Options withCancellation(Cancellation chosen) {
-      return new Options(features, progress, chosen);
+      return new Options(features, chosen);
     }
   }
 

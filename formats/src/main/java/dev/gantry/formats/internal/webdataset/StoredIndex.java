@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.webdataset;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
@@ -56,22 +55,21 @@ public final class StoredIndex {
   /// @return the index; the caller closes it
   /// @throws MalformedFileException as [TarIndex#scan] does, and of kind `changed-meanwhile`
   /// @throws dev.gantry.core.MisuseException if the archive is compressed, or its store takes no files
-  /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller cancels
-  public static TarIndex build(
-      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+  /// @throws dev.gantry.core.TransferException if a file cannot be read or written
+  public static TarIndex build(GantrySession session, Location file, ProgressListener progress) {
     IndexFile stored = IndexFile.of(file, session);
     stored.requireWritable();
     return Cleanup.orUndo(
-        () -> TarIndex.scan(session, file, progress, cancellation),
+        () -> TarIndex.scan(session, file, progress),
         index -> {
           stored.requireUnchanged(index.stamp());
-          write(stored, index, cancellation);
+          write(stored, index);
           return index;
         },
         TarIndex::close);
   }
 
-  static void write(IndexFile stored, TarIndex index, Cancellation cancellation) {
+  static void write(IndexFile stored, TarIndex index) {
     List<NewTensor> tensors = tensors(index);
     SortedMap<String, String> notes = new TreeMap<>();
     notes.put(FIELD_COUNT, Integer.toString(index.fields().size()));
@@ -80,8 +78,7 @@ public final class StoredIndex {
     }
     stored.write(
         tensors,
-        IndexNotes.complete(notes, FORMAT, VERSION, index.stamp(), IndexFile.checksums(tensors)),
-        cancellation);
+        IndexNotes.complete(notes, FORMAT, VERSION, index.stamp(), IndexFile.checksums(tensors)));
   }
 
   private static List<NewTensor> tensors(TarIndex index) {

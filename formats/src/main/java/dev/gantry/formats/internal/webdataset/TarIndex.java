@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.webdataset;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.commit.TemporaryFile;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -136,9 +133,8 @@ public final class TarIndex implements AutoCloseable {
   /// @throws MisuseException if the archive is compressed, which allows no random access
   /// @throws dev.gantry.core.MalformedFileException as [SampleReader#next] does, and of kind
   ///     `too-many-fields`
-  /// @throws TransferException if the file cannot be read, or the caller cancels
-  public static TarIndex scan(
-      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+  /// @throws dev.gantry.core.TransferException if the file cannot be read
+  public static TarIndex scan(GantrySession session, Location file, ProgressListener progress) {
     try (SampleReader reader = SampleReader.open(session, file)) {
       if (reader.tar().isCompressed()) {
         throw new MisuseException(
@@ -146,23 +142,23 @@ public final class TarIndex implements AutoCloseable {
                 + " is compressed: its members cannot be reached by offset, so it has no"
                 + " index; decompress it");
       }
-      return scanned(file, reader, Optional.empty(), progress, cancellation);
+      return scanned(file, reader, Optional.empty(), progress);
     }
   }
 
   /// Reads the headers of an archive's members, as [#scan] does. A compressed archive is decompressed to a
   /// temporary file meanwhile, where its members are read later; [#close] deletes the file.
-  public static TarIndex scanAny(
-      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+  public static TarIndex scanAny(GantrySession session, Location file) {
+    ProgressListener none = (_, _) -> {};
     try (SampleReader reader = SampleReader.open(session, file)) {
       if (!reader.tar().isCompressed()) {
-        return scanned(file, reader, Optional.empty(), progress, cancellation);
+        return scanned(file, reader, Optional.empty(), none);
       }
       TemporaryFile copy = TemporaryFile.create(".tar");
       return Cleanup.orUndo(
           () -> {
             reader.tar().copyTo(copy.path());
-            return scanned(file, reader, Optional.of(copy), progress, cancellation);
+            return scanned(file, reader, Optional.of(copy), none);
           },
           copy::close);
     }
@@ -171,15 +167,11 @@ public final class TarIndex implements AutoCloseable {
   /// @param copy the file to which the archive is decompressed while its members are read; empty
   ///     to read members from the archive itself
   private static TarIndex scanned(
-      Location file,
-      SampleReader reader,
-      Optional<TemporaryFile> copy,
-      ProgressListener progress,
-      Cancellation cancellation) {
+      Location file, SampleReader reader, Optional<TemporaryFile> copy, ProgressListener progress) {
     Columns columns = new Columns();
     return Cleanup.orUndo(
         () -> {
-          List<String> fields = scan(reader, columns, progress, cancellation);
+          List<String> fields = scan(reader, columns, progress);
           SourceFile source = reader.tar().file();
           return new TarIndex(
               file,
@@ -204,7 +196,7 @@ public final class TarIndex implements AutoCloseable {
   }
 
   private static List<String> scan(
-      SampleReader reader, Columns columns, ProgressListener progress, Cancellation cancellation) {
+      SampleReader reader, Columns columns, ProgressListener progress) {
     Map<String, Integer> numbers = new HashMap<>();
     List<String> fields = new ArrayList<>();
     long sample = 0;
@@ -213,10 +205,6 @@ public final class TarIndex implements AutoCloseable {
     for (var next = reader.next(); next.isPresent(); next = reader.next()) {
       SampleReader.Value value = next.get();
       TarMember member = value.member();
-      if (cancellation.isCancelled()) {
-        throw new TransferException(
-            "index", reader.tar().file().file().toString(), new Failure.Cancelled());
-      }
       if (value.sample() > sample) {
         columns.of(Numbers.ENDS).addLong(members);
         sample = value.sample();

@@ -4,12 +4,9 @@ package dev.gantry.formats.internal.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Cancellation;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
@@ -185,19 +182,6 @@ class TfRecordIndexTest {
             .isEqualTo(TestExamples.label(3, record));
       }
     }
-  }
-
-  @Test
-  void aCancelledBuildWritesNothing() {
-    Cancellation cancellation = new Cancellation();
-    cancellation.cancel();
-    assertThatThrownBy(() ->
-            TfRecordIndex.build(
-                file, TfRecordIndex.Options.defaults().withCancellation(cancellation), session))
-        .isInstanceOfSatisfying(
-            TransferException.class,
-            e -> assertThat(e.failure()).isInstanceOf(Failure.Cancelled.class));
-    assertThat(folder.toFile().list()).containsExactly("data.tfrecord");
   }
 
   @Test

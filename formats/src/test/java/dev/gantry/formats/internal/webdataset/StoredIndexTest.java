@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.webdataset;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -61,11 +60,11 @@ class StoredIndexTest {
   }
 
   private static TarIndex scan(Location file) {
-    return TarIndex.scan(SESSION, file, (_, _) -> {}, new Cancellation());
+    return TarIndex.scan(SESSION, file, (_, _) -> {});
   }
 
   private static void build(Location file) {
-    StoredIndex.build(SESSION, file, (_, _) -> {}, new Cancellation()).close();
+    StoredIndex.build(SESSION, file, (_, _) -> {}).close();
   }
 
   private static List<long[]> numbers(TarIndex index) {
@@ -128,8 +127,7 @@ class StoredIndexTest {
     FaultyFileCalls calls =
         new FaultyFileCalls(FileCalls.ofPlatform()).at(Function.CLOSE, 1, new After(change));
     try (GantrySession session = Sessions.over(calls)) {
-      assertThatThrownBy(
-              () -> StoredIndex.build(session, archive, (_, _) -> {}, new Cancellation()))
+      assertThatThrownBy(() -> StoredIndex.build(session, archive, (_, _) -> {}))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("changed-meanwhile");
     }
@@ -181,7 +179,7 @@ class StoredIndexTest {
   void anIndexThatPointsElsewhereIsRefused(Numbers numbers, int at, long value) {
     try (TarIndex wrong = scan(archive)) {
       wrong.numbers(numbers).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, at, value);
-      StoredIndex.write(IndexFile.of(archive, SESSION), wrong, new Cancellation());
+      StoredIndex.write(IndexFile.of(archive, SESSION), wrong);
     }
     assertThatThrownBy(() -> StoredIndex.open(SESSION, archive))
         .isInstanceOf(MalformedFileException.class)

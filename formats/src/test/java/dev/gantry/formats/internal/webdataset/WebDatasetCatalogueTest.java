@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.webdataset;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -89,7 +88,7 @@ class WebDatasetCatalogueTest extends SampleCatalogueContract {
     return Arrays.stream(files)
         .map(file ->
             TarIndex.scan(
-                GantrySession.shared(), Location.of(file), (_, _) -> {}, new Cancellation()))
+                GantrySession.shared(), Location.of(file), (_, _) -> {}))
         .toList();
   }
 
