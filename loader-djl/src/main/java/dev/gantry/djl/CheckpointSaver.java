@@ -278,10 +278,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return;
     }
     closed = true;
-    try {
+    try (store) {
       saves.queue().ifPresent(SaveQueue::close);
-    } finally {
-      store.close();
     }
   }
 

@@ -212,13 +212,8 @@ public abstract sealed class GantryDataset implements ResumableDataset
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      try {
-        if (current != null) {
-          current.close();
-        }
-      } finally {
-        batches.close();
-      }
+      try (batches;
+          var _ = current) {}
     }
   }
 }

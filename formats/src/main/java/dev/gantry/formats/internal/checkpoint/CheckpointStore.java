@@ -341,13 +341,8 @@ public final class CheckpointStore implements AutoCloseable {
       closed = true;
     }
     // This thread does not hold the lock, since each upload takes it at its end.
-    try {
-      if (uploads != null) {
-        uploads.close();
-      }
-    } finally {
-      lock.close();
-    }
+    try (lock;
+        uploads) {}
   }
 
   /// Waits until all checkpoints that were saved are in the other store, if there is one.

@@ -61,21 +61,14 @@ public final class AppendedFile implements AutoCloseable {
   }
 
   private void remove() {
-    try {
+    try (target) {
       folders.removeFile(target.file());
-    } finally {
-      target.close();
     }
   }
 
   /// Returns the name that the file gets by [#commit].
   public Path file() {
     return file;
-  }
-
-  /// Returns how many bytes were appended so far.
-  public long size() {
-    return written + buffered;
   }
 
   /// Does step 2.
@@ -158,13 +151,11 @@ public final class AppendedFile implements AutoCloseable {
   public void close() {
     if (!closed) {
       closed = true;
-      try {
+      try (target) {
         buffer.release();
         if (state != State.RENAMED) {
           folders.removeFile(target.file());
         }
-      } finally {
-        target.close();
       }
     }
   }
