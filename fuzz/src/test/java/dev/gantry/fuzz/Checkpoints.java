@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.fuzz;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointCheck;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
@@ -16,7 +17,7 @@ final class Checkpoints {
   private Checkpoints() {}
 
   static void manifest(byte[] input) {
-    var _ = Manifest.read(SESSION, Places.file("manifest.json", input));
+    var _ = Manifest.read(SESSION, Location.of(Places.file("manifest.json", input)));
   }
 
   /// Lists, opens and verifies the checkpoints of a folder.

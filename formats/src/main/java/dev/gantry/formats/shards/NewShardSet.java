@@ -131,11 +131,6 @@ final class NewShardSet {
     return capacity;
   }
 
-  /// How many shards an index has room for.
-  long mostShards() {
-    return mostShards;
-  }
-
   /// @throws MisuseException if the index has no room for a shard of this number
   void requireRoom(long number) {
     if (number >= mostShards) {

@@ -91,12 +91,7 @@ public record Manifest(
   ///
   /// @throws MalformedFileException if it is no manifest or damaged, with a kind for each fault
   /// @throws TransferException if the file cannot be opened or read
-  public static Manifest read(Session session, Path file) {
-    return read(session, Location.of(file));
-  }
-
-  /// Reads and checks a manifest of any store, as [#read(Session, Path)] does.
-  static Manifest read(Session session, Location file) {
+  public static Manifest read(Session session, Location file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, true).parse();
     }

@@ -6,7 +6,6 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.spi.FileBytes;
-import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
@@ -42,10 +41,5 @@ public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weight
   /// Reads an index that is open, as [#read(Session, Location)] does.
   static SafetensorsIndex read(FileBytes file) {
     return new IndexParser(file).parse();
-  }
-
-  /// Reads a local index, as [#read(Session, Location)] does.
-  public static SafetensorsIndex read(Session session, Path file) {
-    return read(session, Location.of(file));
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
@@ -95,7 +96,7 @@ class ManifestPropertiesTest {
 
   private static Manifest read(byte[] bytes) {
     try {
-      return Manifest.read(GantrySession.shared(), Files.write(file, bytes));
+      return Manifest.read(GantrySession.shared(), Location.of(Files.write(file, bytes)));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

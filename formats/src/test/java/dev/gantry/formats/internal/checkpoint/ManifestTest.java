@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -52,7 +53,8 @@ class ManifestTest {
   }
 
   private Manifest read(byte[] bytes) throws IOException {
-    return Manifest.read(GantrySession.shared(), Files.write(StoreFolder.manifest(folder), bytes));
+    return Manifest.read(
+        GantrySession.shared(), Location.of(Files.write(StoreFolder.manifest(folder), bytes)));
   }
 
   /// Returns the kind of the refusal of a manifest whose double quotes are written as single
@@ -205,7 +207,8 @@ class ManifestTest {
     }
     assertThat(
             catchThrowableOfType(
-                    MalformedFileException.class, () -> Manifest.read(GantrySession.shared(), file))
+                    MalformedFileException.class,
+                    () -> Manifest.read(GantrySession.shared(), Location.of(file)))
                 .kind())
         .isEqualTo("manifest-too-large");
   }
@@ -215,7 +218,8 @@ class ManifestTest {
     assertThat(
             catchThrowableOfType(
                     TransferException.class,
-                    () -> Manifest.read(GantrySession.shared(), folder.resolve("none")))
+                    () ->
+                        Manifest.read(GantrySession.shared(), Location.of(folder.resolve("none"))))
                 .getMessage())
         .contains("ENOENT");
   }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.safetensors;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
@@ -148,7 +149,8 @@ class NewSafetensorsPropertiesTest {
     assertReadBack(made, folder, tensors, notes);
     made.index()
         .ifPresent(index -> {
-          SafetensorsIndex read = SafetensorsIndex.read(GantrySession.shared(), index.file());
+          SafetensorsIndex read =
+              SafetensorsIndex.read(GantrySession.shared(), Location.of(index.file()));
           assertThat(index.file())
               .content()
               .contains("\"total_size\": " + made.totalBytes() + "\n");

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.safetensors;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
@@ -21,7 +22,9 @@ class SafetensorsIndexTest {
   private SafetensorsIndex read(String json) throws IOException {
     return SafetensorsIndex.read(
         GantrySession.shared(),
-        Files.writeString(folder.resolve("model.safetensors.index.json"), json.replace('\'', '"')));
+        Location.of(
+            Files.writeString(
+                folder.resolve("model.safetensors.index.json"), json.replace('\'', '"'))));
   }
 
   @Test
@@ -98,7 +101,7 @@ class SafetensorsIndexTest {
     assertThat(
             catchThrowableOfType(
                 MalformedFileException.class,
-                () -> SafetensorsIndex.read(GantrySession.shared(), file)))
+                () -> SafetensorsIndex.read(GantrySession.shared(), Location.of(file))))
         .returns("index-too-large", MalformedFileException::kind);
   }
 }

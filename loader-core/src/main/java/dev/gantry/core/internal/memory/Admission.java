@@ -70,11 +70,6 @@ public final class Admission implements AutoCloseable {
     return made;
   }
 
-  /// Checks host memory as [#ofHost] does, without promising it.
-  public static void requireHost(long bytes) {
-    ofHost(bytes).close();
-  }
-
   /// Allocates a slab if its bytes are available.
   ///
   /// @throws TransferException if the machine or this control group has less available

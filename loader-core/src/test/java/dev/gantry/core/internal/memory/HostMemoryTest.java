@@ -53,12 +53,12 @@ class HostMemoryTest {
 
   @Test
   void moreMemoryThanThereIsIsRefused() {
-    Admission.requireHost(4096);
+    Admission.ofHost(4096).close();
     long available = HostMemory.availableBytes().orElseThrow();
     assertThat(available).isPositive().isLessThan(1L << 50);
     for (long absurd : new long[] {1L << 50, Long.MAX_VALUE}) {
       assertThatExceptionOfType(TransferException.class)
-          .isThrownBy(() -> Admission.requireHost(absurd))
+          .isThrownBy(() -> Admission.ofHost(absurd).close())
           .withMessageContainingAll(absurd + " bytes of host memory", "ENOMEM", "available");
     }
   }
@@ -67,11 +67,11 @@ class HostMemoryTest {
   void noByteIsPromisedTwice() {
     long most = most();
     try (Admission _ = Admission.ofHost(most)) {
-      assertThatThrownBy(() -> Admission.requireHost(most))
+      assertThatThrownBy(() -> Admission.ofHost(most).close())
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("besides " + most + " reserved by other loads");
     }
-    Admission.requireHost(most);
+    Admission.ofHost(most).close();
   }
 
   @Test
@@ -79,12 +79,13 @@ class HostMemoryTest {
     long most = most();
     HostSlab slab = Admission.slab(most);
     try {
-      assertThatThrownBy(() -> Admission.requireHost(most)).isInstanceOf(TransferException.class);
+      assertThatThrownBy(() -> Admission.ofHost(most).close())
+          .isInstanceOf(TransferException.class);
     } finally {
       slab.release();
       HostSlab.freeIdle();
     }
-    Admission.requireHost(most);
+    Admission.ofHost(most).close();
   }
 
   @Test
@@ -139,9 +140,10 @@ class HostMemoryTest {
       assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
       HostMemory.look();
       assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
-      assertThatThrownBy(() -> Admission.requireHost(most)).isInstanceOf(TransferException.class);
+      assertThatThrownBy(() -> Admission.ofHost(most).close())
+          .isInstanceOf(TransferException.class);
     }
-    Admission.requireHost(most);
+    Admission.ofHost(most).close();
   }
 
   @Test
@@ -232,7 +234,7 @@ class HostMemoryTest {
           .isInstanceOf(ExecutionException.class)
           .hasMessageContaining("EIO");
     }
-    Admission.requireHost(most);
+    Admission.ofHost(most).close();
   }
 
   private static void setLength(Path file, long bytes) throws IOException {

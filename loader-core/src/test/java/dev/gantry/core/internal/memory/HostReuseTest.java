@@ -113,14 +113,14 @@ class HostReuseTest {
   @Test
   void aReservationThatNeedsItsRoomGetsIt() {
     filled(8 * MIB).release();
-    Admission.requireHost(MIB);
+    Admission.ofHost(MIB).close();
     assertThat(HostSlab.idleBytes()).as("there is room besides").isEqualTo(8 * MIB);
     // Other processes allocate and free memory at the same time, so the test tries until the
     // figures fit.
     for (int i = 0; i < 100 && HostSlab.idleBytes() > 0; i++) {
       long available = HostMemory.availableBytes().orElseThrow();
       try {
-        Admission.requireHost(available - MIB);
+        Admission.ofHost(available - MIB).close();
       } catch (TransferException _) {
         // Less memory is available by now.
       }

@@ -101,9 +101,10 @@ class RegisteredPagesTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("ENOMEM");
     other.add(-(1L << 50));
-    Admission.requireHost(1L << 20);
+    Admission.ofHost(1L << 20).close();
     pages.add(1L << 50);
-    assertThatThrownBy(() -> Admission.requireHost(1L << 20)).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> Admission.ofHost(1L << 20).close())
+        .isInstanceOf(TransferException.class);
   }
 
   @Test
