@@ -98,6 +98,8 @@ public final class FirstLoads {
               return weights;
             })
             : new CompletableFuture<>();
+    // As a program does that makes its model before it opens the weights.
+    ai.djl.Device _ = Engine.getInstance().defaultDevice();
     moments.tell("engine " + Engine.getInstance().getVersion());
     if (!together) {
       opened.complete(Weights.open(location));

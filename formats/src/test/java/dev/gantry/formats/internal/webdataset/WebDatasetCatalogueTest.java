@@ -86,9 +86,7 @@ class WebDatasetCatalogueTest extends SampleCatalogueContract {
 
   private List<TarIndex> indexes(Path... files) {
     return Arrays.stream(files)
-        .map(file ->
-            TarIndex.scan(
-                GantrySession.shared(), Location.of(file), (_, _) -> {}))
+        .map(file -> TarIndex.scan(GantrySession.shared(), Location.of(file), (_, _) -> {}))
         .toList();
   }
 

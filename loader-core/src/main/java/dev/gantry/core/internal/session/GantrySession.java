@@ -38,7 +38,6 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
-import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.ring.Rings;
@@ -53,6 +52,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The implementation of a session. It opens stores and drivers when they are first needed, keeps
@@ -412,12 +412,12 @@ public final class GantrySession implements Session {
     DevicePreparation.begin(() -> device);
   }
 
-  /// Begins to open the device of a server's weights in the background. Opening takes long, and
-  /// programs start their libraries meanwhile.
-  public void prepareResident(ResidentWeights weights) {
-    if (weights.areOnGpu()) {
-      DevicePreparation.beginContext(weights::device);
-    }
+  /// Begins to open a device in the background, on hosts with NVIDIA's driver. Opening takes a
+  /// tenth of a second, in which programs read headers and start their libraries.
+  ///
+  /// @param choice called in the background; chooses the host to open nothing
+  public void prepareContext(Supplier<Device> choice) {
+    DevicePreparation.beginContext(choice);
   }
 
   @Override

@@ -54,10 +54,12 @@ public final class DevicePreparation {
     }
   }
 
-  /// Does the same as [#begin], but makes only the CUDA context. Mapping memory of other processes
-  /// needs nothing else.
+  /// Does the same as [#begin], but makes only the CUDA context, and does nothing if the host does
+  /// not have NVIDIA's driver. Mapping memory of other processes needs nothing else.
   public static void beginContext(Supplier<Device> choice) {
-    begin(choice, device -> CudaContext.of(device).open());
+    if (Files.exists(DRIVER)) {
+      begin(choice, device -> CudaContext.of(device).open());
+    }
   }
 
   /// Makes the context and, at the same time, pinned buffers for readers. The load finds all of

@@ -9,6 +9,7 @@ import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.torch.StartedEngine;
 import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.WeightsFormats;
@@ -42,13 +43,14 @@ public record OpenWeights(
 
   public static OpenWeights of(Location location, GantrySession session) {
     if (!ResidentWeights.isServer(location)) {
+      session.prepareContext(StartedEngine::chosenDevice);
       WeightsCatalogue contents = open(session, location);
       return new OpenWeights(contents, () -> RecordedSums.of(session, contents), false);
     }
     ResidentWeights held = ResidentWeights.hold(location);
     return Cleanup.orUndo(
         () -> {
-          session.prepareResident(held);
+          session.prepareContext(held::device);
           WeightsCatalogue contents = WeightsFormats.open(session, held.entry());
           // A GPU that this process does not see is refused here, where the caller can still use
           // the files instead.
