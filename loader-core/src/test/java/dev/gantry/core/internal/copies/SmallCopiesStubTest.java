@@ -12,6 +12,8 @@ import dev.gantry.testing.stub.StubControls;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Random;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -34,8 +36,13 @@ class SmallCopiesStubTest {
 
   /// Copies by a queue, and checks the bytes.
   ///
+  /// @param end has the queue do what it has collected, and waits for it
   /// @return how many bytes came by copies of the driver
-  private long copy() {
+  private long copy(Consumer<CopyQueue> end) {
+    return copy((queue, _) -> end.accept(queue));
+  }
+
+  private long copy(BiConsumer<CopyQueue, DeviceSlab> end) {
     PinnedSlab buffer = PinnedSlab.allocate(context, COPIES * BYTES);
     DeviceSlab target = DeviceSlab.allocate(context, COPIES * BYTES);
     byte[] bytes = new byte[COPIES * BYTES];
@@ -43,18 +50,12 @@ class SmallCopiesStubTest {
     buffer.segment().copyFrom(MemorySegment.ofArray(bytes));
     long before = cuda.count("to device bytes");
     try (CopyKernels kernels = new CopyKernels();
-        CopyQueue queue = new CopyQueue(context, false, kernels);
-        Arena arena = Arena.ofConfined()) {
+        CopyQueue queue = new CopyQueue(context, false, kernels)) {
       for (int i = 0; i < COPIES; i++) {
         queue.copyToDevice(target.address() + i * BYTES, buffer, i * BYTES, BYTES);
       }
-      queue.record(0);
-      queue.await(0);
-      MemorySegment there = arena.allocate(bytes.length);
-      try (var _ = context.enter()) {
-        context.driver().copyToHost(there.address(), target.address(), bytes.length);
-      }
-      assertThat(there.mismatch(MemorySegment.ofArray(bytes))).isEqualTo(-1);
+      end.accept(queue, target);
+      assertThat(bytesOf(target).mismatch(MemorySegment.ofArray(bytes))).isEqualTo(-1);
     } finally {
       target.release();
       buffer.release();
@@ -63,14 +64,47 @@ class SmallCopiesStubTest {
     return cuda.count("to device bytes") - before;
   }
 
+  private MemorySegment bytesOf(DeviceSlab slab) {
+    MemorySegment there = Arena.ofAuto().allocate(slab.size());
+    try (var _ = context.enter()) {
+      context.driver().copyToHost(there.address(), slab.address(), slab.size());
+    }
+    return there;
+  }
+
+  private static void recordAndAwait(CopyQueue queue) {
+    queue.record(0);
+    queue.await(0);
+  }
+
   @Test
   void aKernelCopiesWhatFollowsTheFirstThousands() {
-    assertThat(copy()).isEqualTo(1999 * BYTES);
+    assertThat(copy(SmallCopiesStubTest::recordAndAwait)).isEqualTo(1999 * BYTES);
+  }
+
+  @Test
+  void drainingQueuesSmallCopiesToo() {
+    assertThat(copy(CopyQueue::drain)).isEqualTo(1999 * BYTES);
+  }
+
+  @Test
+  void laterCopiesOnTheDeviceSeeWhatSmallCopiesBrought() {
+    DeviceSlab copy = DeviceSlab.allocate(context, COPIES * BYTES);
+    try {
+      long _ =
+          copy((queue, target) -> {
+            queue.copyOnDevice(copy.address(), target.address(), target.size());
+            recordAndAwait(queue);
+            assertThat(bytesOf(copy).mismatch(bytesOf(target))).isEqualTo(-1);
+          });
+    } finally {
+      copy.release();
+    }
   }
 
   @Test
   void theDriverCopiesEverythingIfItRefusesTheKernel() {
     cuda.fail("cuModuleLoadData", 1, 218, 0);
-    assertThat(copy()).isEqualTo(COPIES * BYTES);
+    assertThat(copy(SmallCopiesStubTest::recordAndAwait)).isEqualTo(COPIES * BYTES);
   }
 }
