@@ -10,6 +10,7 @@ import dev.gantry.models.internal.chat.ChatTemplate;
 import dev.gantry.models.internal.chat.TextDecoder;
 import dev.gantry.models.internal.texts.TextTokenizer;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
@@ -85,9 +86,18 @@ public final class Chat implements AutoCloseable {
     return template.render(
         conversation.stream()
             .map(message -> MisuseException.requireGiven("message", message))
-            .map(message -> Map.of("role", message.role(), "content", message.content()))
+            .map(Chat::members)
             .toList(),
         true);
+  }
+
+  /// Returns a message as templates see it. Its members keep their order, since a template may
+  /// write all of them.
+  private static Map<String, String> members(ChatMessage message) {
+    Map<String, String> members = new LinkedHashMap<>();
+    members.put("role", message.role());
+    members.put("content", message.content());
+    return members;
   }
 
   /// Returns the whole answer to a conversation.

@@ -83,6 +83,16 @@ class ChatTest {
   }
 
   @Test
+  void aTemplateSeesTheMembersOfAMessageInTheirOrder() throws IOException {
+    Files.writeString(
+        folder.resolve("chat_template.jinja"),
+        "{% for key, value in messages[0].items() %}{{ key }}={{ value }};{% endfor %}");
+    try (Chat chat = HubModel.of(folder).chat(TextOptions.defaults(), SHORT)) {
+      assertThat(chat.prompt(List.of(ChatMessage.user("a")))).isEqualTo("role=user;content=a;");
+    }
+  }
+
+  @Test
   void anAnswerComesInPieces() {
     List<ChatMessage> conversation = List.of(ChatMessage.user("the cat"));
     try (Chat chat = HubModel.of(folder).chat(TextOptions.defaults(), SHORT)) {

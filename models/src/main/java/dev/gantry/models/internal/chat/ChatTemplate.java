@@ -57,7 +57,7 @@ public final class ChatTemplate {
 
   private static Jinjava jinja() {
     Jinjava jinja =
-        new Jinjava(
+        new PythonJinja(
             JinjavaConfig.newBuilder()
                 .withNestedInterpretationEnabled(false)
                 .withMaxOutputSize(MAX_TEXT)
@@ -164,7 +164,7 @@ public final class ChatTemplate {
   /// reversed list, a named argument that is a sum, and the marks of the model's answers, which
   /// only trainings need.
   private static String rewritten(String template) {
-    return Negations.bracketed(template)
+    return PythonJinja.decided(Negations.bracketed(template))
         .replaceFirst("\n$", "")
         .replaceAll("(?m)^[ \t]+(?=\\{[%#](?!\\+))", "")
         .replaceAll("((?<!\\+)[%#]})\n", "$1")

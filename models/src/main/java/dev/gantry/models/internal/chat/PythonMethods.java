@@ -18,7 +18,9 @@ final class PythonMethods extends CompositeELResolver {
     add(JinjavaInterpreterResolver.DEFAULT_RESOLVER_READ_WRITE);
   }
 
-  private static final String BLANKS = " \n\t\r\f\u000b";
+  /// The characters that are white space to Python.
+  private static final String BLANKS =
+      "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
   @Override
   public @Nullable Object invoke(
@@ -69,8 +71,8 @@ final class PythonMethods extends CompositeELResolver {
   }
 
   /// @param set the characters to strip; null for white space
-  private static String stripped(String text, @Nullable String set, boolean left, boolean right) {
-    String away = "[" + Pattern.quote(set == null ? BLANKS : set) + "]";
+  static String stripped(String text, @Nullable String set, boolean left, boolean right) {
+    String away = "[" + (set == null ? BLANKS : Pattern.quote(set)) + "]";
     String begun = left ? text.replaceFirst("^" + away + "+", "") : text;
     // The look-behind has the effect that each run of blanks within a text is examined only once.
     return right ? begun.replaceFirst("(?<!" + away + ")" + away + "+\\z", "") : begun;
@@ -80,8 +82,10 @@ final class PythonMethods extends CompositeELResolver {
     if (separator != null) {
       return new ArrayList<>(Arrays.asList(text.split(Pattern.quote(separator), -1)));
     }
-    String words = text.strip();
-    return words.isEmpty() ? List.of() : new ArrayList<>(Arrays.asList(words.split("\\s+")));
+    String words = stripped(text, null, true, true);
+    return words.isEmpty()
+        ? List.of()
+        : new ArrayList<>(Arrays.asList(words.split("[" + BLANKS + "]+")));
   }
 
   private static @Nullable Object ofMap(Map<?, ?> map, String method, @Nullable Object... given) {

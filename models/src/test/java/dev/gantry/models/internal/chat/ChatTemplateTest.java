@@ -137,6 +137,36 @@ class ChatTemplateTest {
     assertThat(template(text).render(HI, true)).isEqualTo(rendered);
   }
 
+  /// To Jinjava alone, the text `false` is false.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "{% if messages[0].content %}yes{% endif %}",
+        "{%- if messages[0].content == 'x' -%} no {%- elif messages[0].content -%} yes {%- endif"
+            + " -%}",
+        "{% if messages[0].role and not (not messages[0].content) %}yes{% endif %}",
+        "{{ 'yes' if messages[0].content else 'no' }}",
+        "{{ 'yes' if (messages[0].content or 'no') == messages[0].content }}",
+        "{{ 'yes' if messages[0].content|default('no', true) == messages[0].content }}"
+      })
+  void aMessageThatIsFalseIsATextAsAnyOther(String text) throws IOException {
+    List<Map<String, String>> messages = List.of(Map.of("role", "user", "content", "False"));
+    assertThat(template(text).render(messages, true)).isEqualTo("yes");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "{{ messages[0].content|trim }}",
+        "{{ messages[0].content.strip() }}",
+        "{{ messages[0].content.split()|join('\u3000') }}"
+      })
+  void theBlanksOfAllLanguagesAreBlanks(String text) throws IOException {
+    List<Map<String, String>> messages =
+        List.of(Map.of("role", "user", "content", "\u3000\u00a0\u4f60\u3000\u597d\u2028\u001c\n"));
+    assertThat(template(text).render(messages, true)).isEqualTo("\u4f60\u3000\u597d");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
