@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.blocks.DecoderBlock;
 import dev.gantry.models.internal.sampling.TokenChooser;
 import dev.gantry.models.spi.CausalBlock;
@@ -159,7 +160,7 @@ final class Decoding implements AutoCloseable {
       long room = MAX_SCORES_OF_A_HEAD / Math.max(1, cache.length() + MIN_AT_ONCE);
       int to = from + Math.clamp(room, MIN_AT_ONCE, MAX_AT_ONCE);
       try (NDManager pass = manager.newSubManager()) {
-        NDArray scores = block.nextScores(store, ids(pass, fed, from, Math.min(to, length)), cache);
+        NDArray scores = scores(ids(pass, fed, from, Math.min(to, length)));
         if (to >= length) {
           return chooser.next(scores);
         }
@@ -167,6 +168,12 @@ final class Decoding implements AutoCloseable {
       from = to;
     }
     return new long[0];
+  }
+
+  /// If a pass fails, the cache forgets what its first layers have computed: the others lack it.
+  private NDArray scores(NDArray ids) {
+    long known = cache.length();
+    return Cleanup.orUndo(() -> block.nextScores(store, ids, cache), () -> cache.truncate(known));
   }
 
   private static NDArray ids(NDManager pass, long[][] tokens, int from, int to) {

@@ -4,6 +4,8 @@ package dev.gantry.models;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
+import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
@@ -12,9 +14,17 @@ import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.models.spi.CausalBlock;
 import dev.gantry.models.spi.KeyValueCache;
+import java.lang.reflect.Proxy;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class KeyValueCacheTest {
@@ -115,6 +125,62 @@ class KeyValueCacheTest {
       assertThat(mask).isNotNull();
       assertThat(mask.toBooleanArray())
           .containsExactly(true, true, true, true, true, false, false, false, true, true);
+    }
+  }
+
+  /// A store that fails in a layer, as when a GPU's memory is at its end.
+  private static final class Failing extends ParameterStore {
+    private final String layer;
+
+    Failing(NDManager manager, String layer) {
+      super(manager, false);
+      this.layer = layer;
+    }
+
+    @Override
+    public NDArray getValue(Parameter parameter, Device device, boolean training) {
+      if (parameter.getName().startsWith(layer)) {
+        throw new IllegalStateException("no memory");
+      }
+      return super.getValue(parameter, device, training);
+    }
+  }
+
+  /// A block some of whose passes fail in the second layer.
+  private static CausalBlock failing(CausalBlock whole, Set<Integer> failing) {
+    AtomicInteger passes = new AtomicInteger();
+    return (CausalBlock)
+        Proxy.newProxyInstance(
+            CausalBlock.class.getClassLoader(),
+            new Class<?>[] {CausalBlock.class},
+            (_, method, arguments) -> {
+              if (method.getName().equals("nextScores")
+                  && failing.contains(passes.getAndIncrement())) {
+                NDArray ids = (NDArray) arguments[1];
+                return whole.nextScores(
+                    new Failing(ids.getManager(), "layer1_"), ids, (KeyValueCache) arguments[2]);
+              }
+              return method.invoke(whole, arguments);
+            });
+  }
+
+  @Test
+  void aPromptWhosePassFailedInALayerIsFedAgain() {
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(4).build();
+    long[] first = {1, 2, 3, 4, 5};
+    long[] second = {1, 2, 3, 9, 8, 7, 6};
+    try (Model model =
+        HubModel.of(HubModelTest.HUB.resolve("llama")).load(Device.cpu(), LoadOptions.defaults())) {
+      List<long[]> alone =
+          List.of(generator.generate(model, first), generator.generate(model, second));
+      Block whole = model.getBlock();
+      model.setBlock(failing((CausalBlock) whole, Set.of(0, 5)));
+      try (TextSession session = generator.session(model)) {
+        assertThatThrownBy(() -> session.generate(first)).hasMessage("no memory");
+        assertThat(session.generate(first)).isEqualTo(alone.get(0));
+        assertThatThrownBy(() -> session.generate(second)).hasMessage("no memory");
+        assertThat(session.generate(second)).isEqualTo(alone.get(1));
+      }
     }
   }
 }

@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -116,8 +117,12 @@ public final class KeyValueCache implements AutoCloseable {
     long capacity = whole.keys.getShape().get(2);
     if (all > capacity) {
       long room = Math.max(Math.max(reserved, all), 2 * capacity);
-      whole.keys = grown(whole.keys, past, room);
-      whole.values = grown(whole.values, past, room);
+      NDArray keys = grown(whole.keys, past, room);
+      NDArray values = Cleanup.orUndo(() -> grown(whole.values, past, room), keys::close);
+      whole.keys.close();
+      whole.values.close();
+      whole.keys = keys;
+      whole.values = values;
     }
     whole.keys.set(tokens(past, all), key);
     whole.values.set(tokens(past, all), value);
@@ -130,11 +135,9 @@ public final class KeyValueCache implements AutoCloseable {
   }
 
   private NDArray grown(NDArray before, long length, long room) {
-    try (before) {
-      NDArray after = room(before, room);
-      after.set(tokens(0, length), before.get(tokens(0, length)));
-      return after;
-    }
+    NDArray after = room(before, room);
+    after.set(tokens(0, length), before.get(tokens(0, length)));
+    return after;
   }
 
   /// Allocates an array for `tokens` tokens of the type of `like`. It repeats one token of `like`,
