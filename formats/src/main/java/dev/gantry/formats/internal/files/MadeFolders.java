@@ -5,7 +5,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.store.FileErrors;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,10 +30,10 @@ public final class MadeFolders {
   /// Makes a folder and its missing parents. After a failure, none of the folders that this made
   /// is left.
   ///
-  /// @throws MisuseException if a file has the folder's name
+  /// @throws MisuseException if a file has the folder's name, or [Folders#requireMakeable] refuses it
   /// @throws TransferException if a folder cannot be made
   public static MadeFolders make(Folders folders, Path folder) {
-    requireNoUrl(folder);
+    Folders.requireMakeable(folder);
     MadeFolders all = new MadeFolders(folders);
     return Cleanup.orUndo(
         () -> {
@@ -46,16 +45,8 @@ public final class MadeFolders {
 
   /// Makes the folder of a file, as [#make] does.
   public static MadeFolders makeFor(Folders folders, Path file) {
-    requireNoUrl(file);
+    Folders.requireMakeable(file);
     return make(folders, file.resolveSibling(""));
-  }
-
-  /// Refuses `Path.of("s3://bucket/run")`, which would become the folders `s3:` and `bucket` on the disk.
-  private static void requireNoUrl(Path path) {
-    if (FileErrors.isUrl(path.toString())) {
-      throw new MisuseException(
-          path + ": there is no such folder" + FileErrors.whyMissing(path.toString()));
-    }
   }
 
   private void make(Path folder) {

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -62,11 +63,7 @@ final class CacheFolder implements EntryFolder {
     this.calls = calls;
     this.folder = folder;
     this.mostBytes = mostBytes;
-    try {
-      OwnFiles.makeFolder(folder);
-    } catch (IOException e) {
-      throw FileErrors.of("mkdir", folder.toString(), e);
-    }
+    Folders.makePrivate(folder);
     OwnFiles.require(calls, folder, JdkFiles.stat(folder));
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -36,6 +37,7 @@ public record CacheSettings(Path folder, long mostBytes) {
 
   public CacheSettings {
     MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
+    Folders.requireMakeable(folder);
     folder = folder.toAbsolutePath().normalize();
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.commit;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
@@ -8,7 +9,11 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileErrors;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 
 /// Changes entries of folders durably. An entry that was created, renamed or removed is on the disk only after
 /// its folder was synchronised. Thread-safe.
@@ -23,14 +28,44 @@ public final class Folders {
     this.calls = calls;
   }
 
-  /// Creates one folder, and returns when the folder is on the disk. A folder named `~` is not created, since
-  /// its name is a path that no shell has expanded: reading there fails with the same words.
+  /// Refuses a path whose missing folders nobody wants: `~`, which no shell has expanded, and the
+  /// folders `s3:` and `bucket` of `Path.of("s3://bucket/run")`.
+  ///
+  /// @param path a folder, or a file whose folder is to be made
+  public static void requireMakeable(Path path) {
+    for (Path each = path; each != null && Files.notExists(each); each = each.getParent()) {
+      if (each.endsWith("~") || FileErrors.isUrl(each.toString())) {
+        throw new MisuseException(
+            path + ": there is no such folder" + FileErrors.whyMissing(path.toString()));
+      }
+    }
+  }
+
+  /// Makes a missing folder that only this user may use, and the missing folders above it.
+  ///
+  /// @throws MisuseException if [#requireMakeable] refuses the folder
+  /// @throws TransferException if a folder cannot be made
+  public static void makePrivate(Path folder) {
+    if (Files.isDirectory(folder)) {
+      return;
+    }
+    requireMakeable(folder);
+    boolean posix = folder.getFileSystem().supportedFileAttributeViews().contains("posix");
+    FileAttribute<?>[] none = {};
+    FileAttribute<?>[] onlyOwner = {
+      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
+    };
+    try {
+      Path _ = Files.createDirectories(folder, posix ? onlyOwner : none);
+    } catch (IOException e) {
+      throw FileErrors.of("mkdir", folder.toString(), e);
+    }
+  }
+
+  /// Creates one folder, and returns when the folder is on the disk.
   ///
   /// @throws TransferException if the folder cannot be created, or exists already; nothing has changed then
   public void create(Path folder) {
-    if (folder.endsWith("~")) {
-      throw FileErrors.isMissing("mkdir", folder.toString());
-    }
     Errno.check(calls.mkdir(folder, MODE), "mkdir", folder);
     Cleanup.orUndo(() -> sync(parent(folder)), () -> removeFolder(folder));
   }

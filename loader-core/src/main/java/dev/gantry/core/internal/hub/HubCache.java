@@ -3,6 +3,7 @@ package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.cache.BlobPlace;
+import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -158,9 +159,11 @@ final class HubCache implements BlobPlace {
 
   /// Makes the folders of a blob and its lock.
   ///
+  /// @throws dev.gantry.core.MisuseException if [Folders#requireMakeable] refuses the cache's folder
   /// @throws dev.gantry.core.TransferException if the folders cannot be made
   void makeFolders(HubName name, String etag) {
     Path blobs = folder(name).resolve("blobs");
+    Folders.requireMakeable(blobs);
     try {
       Files.createDirectories(blobs);
       Files.createDirectories(locks(name.folder()));

@@ -4,12 +4,12 @@ package dev.gantry.core.internal.resident;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
-import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -98,7 +98,10 @@ public final class ResidentServer implements AutoCloseable {
   public static ResidentServer listen(Path socketPath, Consumer<String> log) {
     Path path = socketPath.toAbsolutePath();
     ResidentWeights.requireShort(path);
-    makeFolder(path);
+    Path folder = socketPath.getParent();
+    if (folder != null) {
+      Folders.makePrivate(folder);
+    }
     return Cleanup.orUndo(
         () -> lock(path),
         lockFile ->
@@ -107,17 +110,6 @@ public final class ResidentServer implements AutoCloseable {
                 socket -> new ResidentServer(path, lockFile, socket, log),
                 Libc.INSTANCE::close),
         Libc.INSTANCE::close);
-  }
-
-  private static void makeFolder(Path path) {
-    Path folder = path.getParent();
-    if (folder != null) {
-      try {
-        OwnFiles.makeFolder(folder);
-      } catch (IOException e) {
-        throw FileErrors.of("mkdir", folder.toString(), e);
-      }
-    }
   }
 
   private static int lock(Path path) {

@@ -17,8 +17,11 @@ public final class FileErrors {
   /// The encoding of the JVM's file names, which the locale decides.
   private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
 
-  /// A URL as a [java.nio.file.Path] has it, which joins slashes.
-  private static final Pattern URL = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+:/.*");
+  /// A URL as a [java.nio.file.Path] has it, which joins slashes. `step:/x` is a path like any
+  /// other, so only the schemes of stores count, Gantry's and those of Hadoop.
+  private static final Pattern URL =
+      Pattern.compile(
+          "(?i)(s3[an]?|gs|az|abfss?|wasbs?|hdfs|hf|https?|ftp|file|gantry-resident):/.*");
 
   private FileErrors() {}
 
@@ -36,11 +39,6 @@ public final class FileErrors {
   /// Makes the error for a directory where a file was expected.
   public static TransferException isDirectory(String operation, String subject) {
     return new TransferException(operation, subject, Errno.failure(Errno.EISDIR.code()));
-  }
-
-  /// Makes the error for a file or folder that is not there.
-  public static TransferException isMissing(String operation, String subject) {
-    return of(operation, subject, Errno.ENOENT.code());
   }
 
   /// Whether a path's text is what is left of a URL, such as `s3:/bucket/key`; `./s3:/bucket/key` is a path.

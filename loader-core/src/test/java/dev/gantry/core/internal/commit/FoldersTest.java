@@ -6,18 +6,18 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -60,13 +60,31 @@ class FoldersTest {
   @Test
   void aHomeFolderThatNoShellHasExpandedIsNotMade() {
     Path home = root.resolve("~");
-    assertThat(failureOf(() -> folders.create(home)))
+    assertThatThrownBy(() -> Folders.makePrivate(home.resolve("cache")))
+        .isInstanceOf(MisuseException.class)
         .hasMessage(
-            "mkdir failed: %s: %s; only shells take ~ for the home folder",
-            home, words(Errno.ENOENT));
-    assertThatThrownBy(() -> OwnFiles.makeFolder(home.resolve("cache")))
-        .isInstanceOf(NoSuchFileException.class);
+            "%s/cache: there is no such folder; only shells take ~ for the home folder", home);
     assertThat(home).doesNotExist();
+  }
+
+  @Test
+  void aFolderWhoseNameIsWhatIsLeftOfAUrlIsNotMade() {
+    for (String url : List.of("s3://bucket/run", "HTTPS://host/x", "hf://a/b", "file:///x")) {
+      assertThatThrownBy(() -> Folders.requireMakeable(Path.of(url)))
+          .as(url)
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "%s: there is no such folder; a Path holds no URL, and a path of this name begins"
+                  + " with ./",
+              Path.of(url));
+    }
+  }
+
+  @Test
+  void aFolderWithAColonInItsNameIsMade() {
+    for (String name : List.of("step:/x", "s3:x", "./s3:/x", "a/s3:/x")) {
+      assertThatCode(() -> Folders.requireMakeable(Path.of(name))).doesNotThrowAnyException();
+    }
   }
 
   @Test

@@ -7,9 +7,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /// Opens files that no other user can have written. Checksums cannot replace this check, since a
@@ -41,24 +39,6 @@ public final class OwnFiles {
       if (!own) {
         int _ = calls.close(descriptor);
       }
-    }
-  }
-
-  /// Makes a missing folder that only this user may use, and the missing folders above it. A folder named `~`
-  /// is not made, since its name is a path that no shell has expanded.
-  public static void makeFolder(Path folder) throws IOException {
-    if (!Files.isDirectory(folder)) {
-      for (Path each = folder; each != null && !Files.exists(each); each = each.getParent()) {
-        if (each.endsWith("~")) {
-          throw new NoSuchFileException(folder.toString());
-        }
-      }
-      boolean posix = folder.getFileSystem().supportedFileAttributeViews().contains("posix");
-      FileAttribute<?>[] none = {};
-      FileAttribute<?>[] onlyOwner = {
-        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
-      };
-      Files.createDirectories(folder, posix ? onlyOwner : none);
     }
   }
 
