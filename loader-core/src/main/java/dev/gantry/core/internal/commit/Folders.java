@@ -8,6 +8,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.FileNames;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -34,9 +35,9 @@ public final class Folders {
   /// @param path a folder, or a file whose folder is to be made
   public static void requireMakeable(Path path) {
     for (Path each = path; each != null && Files.notExists(each); each = each.getParent()) {
-      if (each.endsWith("~") || FileErrors.isUrl(each.toString())) {
+      if (each.endsWith("~") || FileNames.isUrl(each.toString())) {
         throw new MisuseException(
-            path + ": there is no such folder" + FileErrors.whyMissing(path.toString()));
+            path + ": there is no such folder" + FileNames.whyMissing(path.toString()));
       }
     }
   }

@@ -125,7 +125,8 @@ public enum Errno {
   /// @throws TransferException if `answer` is a negated `errno`
   public static int require(int answer, String operation, Object subject) {
     if (answer < 0) {
-      throw new TransferException(operation, subject.toString(), failure(-answer));
+      throw new TransferException(
+          operation, subject.toString(), failure(-answer, subject.toString()));
     }
     return answer;
   }
@@ -146,6 +147,15 @@ public enum Errno {
   /// Does the same as [#require(int, String, Object)] for a 64-bit result.
   public static long require(long answer, String operation, Object subject) {
     return answer < 0 ? require((int) answer, operation, subject) : answer;
+  }
+
+  /// Makes the failure of a call that names a file. If there is no such file, the failure also says
+  /// why, as far as the name tells.
+  public static Failure.Errno failure(int code, String file) {
+    Failure.Errno known = failure(code);
+    return code == ENOENT.code
+        ? new Failure.Errno(code, known.name(), known.meaning() + FileNames.whyMissing(file))
+        : known;
   }
 
   /// Makes the failure of a call with this `errno`; its name is `unknown` if the table has no such code.

@@ -76,7 +76,7 @@ public final class RegularFile {
           FileCalls.StatResult stat = calls.stat(descriptor);
           if (stat.status() >= 0 && !stat.regular()) {
             throw stat.directory()
-                ? FileErrors.isDirectory("open", shown.toString())
+                ? FileErrors.ofDirectory("open", shown.toString())
                 : notRegular(shown);
           }
           return new RegularFile(calls, shown, descriptor, stat);
@@ -95,7 +95,7 @@ public final class RegularFile {
   /// only after all bytes were written.
   public static void requireReplaceable(Path path) {
     if (Files.isDirectory(path)) {
-      throw FileErrors.isDirectory("open", path.toString());
+      throw FileErrors.ofDirectory("open", path.toString());
     }
     if (Files.exists(path) && !Files.isRegularFile(path)) {
       throw notRegular(path);
@@ -238,6 +238,14 @@ public final class RegularFile {
             : writes ? new Failure.NothingWritten(missing) : new Failure.EndOfFile(missing);
     return new TransferException(
         writes ? "pwrite" : "pread", shown + " offset " + offset + " length " + length, failure);
+  }
+
+  /// Returns when everything written is on the disk. An `fsync` is never repeated, since the kernel
+  /// drops bytes that it failed to write and then reports success.
+  ///
+  /// @throws TransferException if the disk fails
+  public void sync() {
+    Errno.check(calls.fsync(buffered), "fsync", shown);
   }
 
   /// Closes the file. An error of `close` is ignored, because written bytes were synchronised

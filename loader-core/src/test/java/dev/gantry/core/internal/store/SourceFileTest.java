@@ -117,8 +117,11 @@ class SourceFileTest extends SourceFileFixture {
     Path missing = folder.resolve("missing");
     assertThat(failureOf(() -> open(missing, CachePolicy.BUFFERED)))
         .hasMessage("open failed: %s: errno 2 ENOENT: No such file or directory", missing);
+    String home = "No such file or directory; only shells take ~ for the home folder";
     assertThat(failureOf(() -> open(Path.of("~/missing"), CachePolicy.BUFFERED)))
-        .hasMessageEndingWith("No such file or directory; only shells take ~ for the home folder");
+        .hasMessageEndingWith(home);
+    assertThat(failureOf(() -> SourceFile.Identity.look(Path.of("~/missing"))))
+        .hasMessageEndingWith(home);
     assertThat(failureOf(() -> open(Path.of("s3://bucket/missing"), CachePolicy.BUFFERED)))
         .hasMessageEndingWith("; a Path holds no URL, and a path of this name begins with ./");
   }
