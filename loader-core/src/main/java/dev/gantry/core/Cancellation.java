@@ -22,6 +22,7 @@ public final class Cancellation {
       told = List.copyOf(listeners.values());
       listeners.clear();
     }
+    // The internal Cleanup does the same, but this package depends on no internal one.
     Throwable thrown = null;
     for (Runnable action : told) {
       try {

@@ -69,7 +69,7 @@ final class Framing {
   /// Compares both checksums of each record in a buffer of records that lie end to end.
   ///
   /// @param bytes a little-endian buffer, which the records must fill
-  void requireRecords(ByteBuffer bytes, Fault fault) {
+  void requireContiguousRecords(ByteBuffer bytes, Fault fault) {
     int end = bytes.capacity();
     long record = 0;
     for (int at = 0; at < end; record++) {
@@ -88,7 +88,7 @@ final class Framing {
   ///
   /// @param pieces the pieces, which together are the whole record; the first has the header, and
   ///     the last has the checksum of the data
-  void requireRecord(List<MemorySegment> pieces, Fault fault) {
+  void requireScatteredRecord(List<MemorySegment> pieces, Fault fault) {
     List<ByteBuffer> buffers =
         pieces.stream().map(each -> each.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN)).toList();
     int bytes = buffers.stream().mapToInt(ByteBuffer::capacity).reduce(0, Math::addExact);

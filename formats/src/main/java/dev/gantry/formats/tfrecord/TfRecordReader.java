@@ -267,7 +267,8 @@ public final class TfRecordReader implements AutoCloseable {
     requirePlain();
     boolean _ = file.read(target, from.offset(), target.byteSize(), false);
     new Framing()
-        .requireRecords(target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN), faultsFrom(from));
+        .requireContiguousRecords(
+            target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN), faultsFrom(from));
   }
 
   /// Reads one record with its framing into several pieces of memory, one after the other, as
@@ -292,7 +293,7 @@ public final class TfRecordReader implements AutoCloseable {
       boolean _ = file.read(piece, at, piece.byteSize(), false);
       at += piece.byteSize();
     }
-    new Framing().requireRecord(pieces, faultsFrom(from));
+    new Framing().requireScatteredRecord(pieces, faultsFrom(from));
   }
 
   private void requirePlain() {

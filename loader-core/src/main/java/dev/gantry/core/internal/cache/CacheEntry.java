@@ -302,14 +302,10 @@ final class CacheEntry implements AutoCloseable {
   ///
   /// @throws TransferException if the disk fails
   void seal() {
-    sync(dataFile);
+    dataFile.sync();
     FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
     write(seal(stat.inode(), stat.modifiedNanos()), SEAL);
-    sync(blocksFile);
-  }
-
-  private void sync(RegularFile file) {
-    Errno.check(FileCalls.retried(() -> calls.fsync(file.descriptor())), "fsync", data);
+    blocksFile.sync();
   }
 
   private static byte[] seal(long inode, long modifiedNanos) {

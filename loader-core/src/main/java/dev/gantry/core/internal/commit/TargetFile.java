@@ -17,10 +17,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
 /// One file that is open for writing, past the page cache if the file system can, otherwise
-/// through the page cache.
-///
-/// An `fsync` is never repeated, since the kernel drops bytes that it failed to write and then
-/// reports success. Thread-safe, but [#close] may be called only when no write is running.
+/// through the page cache. Thread-safe, but [#close] may be called only when no write is running.
 final class TargetFile implements AutoCloseable {
   /// The fewest bytes for which a write through the page cache starts the writeback. For fewer
   /// bytes, the kernel decides when to write them.
@@ -147,9 +144,11 @@ final class TargetFile implements AutoCloseable {
   /// Returns when everything written is on the disk.
   void sync() {
     TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
-    int result = calls.fsync(opened.descriptor());
-    event.done("synchronise file", target);
-    Errno.check(result, "fsync", target);
+    try {
+      opened.sync();
+    } finally {
+      event.done("synchronise file", target);
+    }
   }
 
   @Override

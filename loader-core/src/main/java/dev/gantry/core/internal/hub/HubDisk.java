@@ -37,13 +37,16 @@ record HubDisk(FileCalls calls, boolean links) {
     }
   }
 
-  private void write(Path file, byte[] bytes) {
+  private void write(Path file, byte[] bytes, boolean durable) {
     int flags = FileCalls.O_WRONLY | FileCalls.O_CREAT | FileCalls.O_EXCL;
     RegularFile made = RegularFile.open(calls, file, flags, MODE, file);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocate(Math.max(1, bytes.length));
       boolean _ =
           made.write(source.copyFrom(MemorySegment.ofArray(bytes)).asSlice(0, bytes.length), 0);
+      if (durable) {
+        made.sync();
+      }
     } finally {
       boolean _ = made.close();
     }
@@ -66,23 +69,11 @@ record HubDisk(FileCalls calls, boolean links) {
   private void put(Path file, byte[] bytes, boolean durable) {
     Path written = temporary(file);
     try {
-      write(written, bytes);
-      if (durable) {
-        sync(written);
-      }
+      write(written, bytes, durable);
       Errno.check(calls.rename(written, file), "rename", file);
     } catch (RuntimeException | Error e) {
       int _ = calls.unlink(written);
       throw e;
-    }
-  }
-
-  private void sync(Path file) {
-    int descriptor = Errno.require(calls.open(file, FileCalls.O_RDONLY, 0), "open", file);
-    try {
-      Errno.check(FileCalls.retried(() -> calls.fsync(descriptor)), "fsync", file);
-    } finally {
-      int _ = calls.close(descriptor);
     }
   }
 
@@ -93,7 +84,7 @@ record HubDisk(FileCalls calls, boolean links) {
   void publish(Path whole, Path file) {
     try {
       Path second = temporary(file);
-      write(second, new byte[0]);
+      write(second, new byte[0], false);
       try {
         Files.setPosixFilePermissions(whole, Files.getPosixFilePermissions(second));
       } finally {
