@@ -72,9 +72,7 @@ public final class ShardDataset extends GantryDataset {
     public ShardDataset build() {
       List<ShardSet> sets = new ArrayList<>();
       for (Location path : paths.apply(session())) {
-        if (path instanceof Location.Local(Path local, _)) {
-          requireThere("setPath", local);
-        }
+        NamePatterns.requireThere("setPath", path);
         sets.add(ShardSet.open(session(), path));
       }
       if (sets.isEmpty()) {

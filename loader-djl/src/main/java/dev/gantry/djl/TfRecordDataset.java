@@ -179,11 +179,6 @@ public final class TfRecordDataset extends GantryDataset {
       if (files.isEmpty()) {
         throw new MisuseException("setPath must be called with at least one file to read");
       }
-      for (Location file : files) {
-        if (file instanceof Location.Local(Path path, _)) {
-          requireThere("setPath", path);
-        }
-      }
       List<FeatureSpec> known =
           features.isEmpty()
               ? Schema.infer(session(), files, options, Schema.USUAL_RECORDS)

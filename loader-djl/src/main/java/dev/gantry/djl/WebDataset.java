@@ -10,6 +10,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.NamePatterns;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.webdataset.MemberKinds;
 import dev.gantry.formats.internal.webdataset.StoredIndex;
 import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Unusable;
@@ -148,18 +149,20 @@ public final class WebDataset extends GantryDataset {
 
     private List<Location> files() {
       List<Location> files = new ArrayList<>();
+      List<Folder> searched = new ArrayList<>();
       for (Location file : NamePatterns.expand(session(), "setPath", names, false)) {
         Optional<Folder> folder = Folder.at(session(), file);
         folder.ifPresentOrElse(found -> files.addAll(found.named(TAR)), () -> files.add(file));
-        if (file instanceof Location.Local(Path path, _)) {
-          requireThere("setPath", path);
-        }
+        folder.ifPresent(searched::add);
+        NamePatterns.requireThere("setPath", file);
       }
       if (files.isEmpty()) {
         throw new MisuseException(
             names.isEmpty()
                 ? "setPath was not called; it says what to read"
-                : "setPath: no archive named *%s in %s".formatted(TAR, String.join(", ", names)));
+                : "setPath: there is no archive named *%s in %s%s"
+                    .formatted(
+                        TAR, String.join(", ", names), OtherFormats.instead(searched.getFirst())));
       }
       return files;
     }

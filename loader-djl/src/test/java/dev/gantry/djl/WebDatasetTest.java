@@ -254,7 +254,7 @@ class WebDatasetTest {
   void misusesAreNamed() {
     assertThatThrownBy(() -> dataset(folder.toString()).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessage("setPath: no archive named *.tar in " + folder);
+        .hasMessage("setPath: there is no archive named *.tar in " + folder);
     write();
     assertThatThrownBy(() -> WebDataset.builder().setPath(folder).setSampling(2).build())
         .isInstanceOf(MisuseException.class)

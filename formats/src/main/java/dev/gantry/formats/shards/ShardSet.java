@@ -19,7 +19,6 @@ import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.SampleCatalogue;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -96,7 +95,7 @@ public final class ShardSet {
   ///     rule; of kind `no-shards` if the folder has no `shards.json`, and so no finished dataset
   /// @throws TransferException if a file cannot be opened or read
   public static ShardSet open(Session session, Location folderOrFile) {
-    ShardSet set = read(session, index(folderOrFile), true);
+    ShardSet set = read(session, index(session, folderOrFile), true);
     for (Shard shard : set.shards) {
       if (shard.location() instanceof Location.Local(Path file, _)) {
         set.files.expect(shard.location(), SourceFile.Identity.look(file));
@@ -110,19 +109,24 @@ public final class ShardSet {
     return open(Session.shared(), Location.of(folderOrFile));
   }
 
-  private static Location index(Location folderOrFile) {
+  private static Location index(Session session, Location folderOrFile) {
     return switch (MisuseException.requireGiven("folderOrFile", folderOrFile)) {
-      case Location.Local(Path path, _) when Files.isDirectory(path) -> {
-        Path file = path.resolve(FILE_NAME);
-        if (!Files.exists(file)) {
-          throw new MalformedFileException(path, 0, "no-shards", "the folder has no " + FILE_NAME);
-        }
-        yield Location.of(file);
-      }
-      case Location.Local _ -> folderOrFile;
+      case Location.Local local ->
+          Folder.at(GantrySession.of(session), local).map(ShardSet::index).orElse(local);
       case Location.Remote remote ->
           remote.fileName().endsWith(".json") ? remote : Folder.child(remote, FILE_NAME);
     };
+  }
+
+  private static Location index(Folder folder) {
+    return folder
+        .file(FILE_NAME)
+        .orElseThrow(() ->
+            new MalformedFileException(
+                folder.location(),
+                0,
+                "no-shards",
+                "the folder has no " + FILE_NAME + OtherFormats.instead(folder)));
   }
 
   /// @param withShards whether to check the shards' files, too

@@ -118,10 +118,21 @@ public final class NamePatterns {
             .sorted(Comparator.comparing(Location::fileName))
             .toList();
     if (found.isEmpty()) {
-      throw new MisuseException(
-          option + " is " + name + "; there is no such file" + FileErrors.whyMissing(name));
+      throw missing(option, name, "file");
     }
     return found;
+  }
+
+  /// @throws MisuseException if a local location has neither a file nor a folder
+  public static void requireThere(String option, Location location) {
+    if (location instanceof Location.Local(Path path, _) && Files.notExists(path)) {
+      throw missing(option, path.toString(), "file or folder");
+    }
+  }
+
+  private static MisuseException missing(String option, String name, String kind) {
+    return new MisuseException(
+        option + " is " + name + "; there is no such " + kind + FileErrors.whyMissing(name));
   }
 
   private static Pattern regex(String glob) {

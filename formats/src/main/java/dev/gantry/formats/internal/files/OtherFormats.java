@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.spi.FileBytes;
@@ -89,6 +91,25 @@ public final class OtherFormats {
   /// of no known format.
   public static String instead(ByteBuffer start) {
     return describe(start).map("; the file is "::concat).orElse("");
+  }
+
+  /// Returns the end of an error's reason, which names the format of a folder's first file; empty if
+  /// the file cannot be read, or its start is of no known format.
+  public static String instead(Folder folder) {
+    return folder.files().stream()
+        .filter(file -> !file.fileName().startsWith(".") && !file.fileName().startsWith("_"))
+        .findFirst()
+        .flatMap(file ->
+            describe(folder, file).map(what -> "; its file " + file.fileName() + " is " + what))
+        .orElse("");
+  }
+
+  private static Optional<String> describe(Folder folder, Location file) {
+    try (FileBytes bytes = FileBytes.open(folder.session(), file)) {
+      return describe(bytes);
+    } catch (GantryException _) {
+      return Optional.empty();
+    }
   }
 
   /// Refuses an empty file, such as a failed download leaves.

@@ -97,7 +97,7 @@ public final class WeightsFormats {
                 folder.location(),
                 0,
                 NO_WEIGHTS,
-                "the folder has no weights, such as " + suffixes()));
+                "the folder has no weights, such as " + suffixes() + OtherFormats.instead(folder)));
   }
 
   private static WeightsFormat formatOf(Location location, FileBytes file) {

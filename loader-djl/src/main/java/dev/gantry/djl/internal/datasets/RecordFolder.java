@@ -6,6 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.NamePatterns;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.shards.ShardSet;
 import java.util.ArrayList;
@@ -17,8 +18,8 @@ public final class RecordFolder {
   private RecordFolder() {}
 
   /// @param option the option that names the locations, for errors
-  /// @throws MisuseException if a folder has no file, holds raw shards, or is in a store that
-  ///     cannot list
+  /// @throws MisuseException if a file is missing, or a folder has no file, holds raw shards, or is
+  ///     in a store that cannot list
   /// @throws dev.gantry.core.MalformedFileException if a numbered set of files is incomplete
   public static List<Location> files(
       GantrySession session, String option, List<Location> locations) {
@@ -49,6 +50,7 @@ public final class RecordFolder {
       }
     }
     FileList.requireWhole(session, named);
+    named.forEach(file -> NamePatterns.requireThere(option, file));
     return List.copyOf(files);
   }
 }
