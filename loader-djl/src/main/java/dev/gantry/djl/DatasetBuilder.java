@@ -12,8 +12,8 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.datasets.Alternatives;
 import dev.gantry.djl.internal.datasets.ChosenSamples;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
@@ -29,8 +29,6 @@ import dev.gantry.formats.internal.batches.Weighting;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -44,7 +42,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The options that all datasets have. Not thread-safe.
+/// The options that all datasets have. A later call of an option replaces an earlier one. Not
+/// thread-safe.
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
@@ -52,6 +51,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   private static final Logger LOG = LoggerFactory.getLogger(DatasetBuilder.class);
 
   private static final int DEFAULT_SLOTS = 2;
+  private static final String ORDER = "the order of the samples";
+
+  private final Alternatives alternatives = new Alternatives();
 
   private int batchSize;
   private LastBatch lastBatch = LastBatch.KEEP;
@@ -105,12 +107,17 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// example by class, a batch should hold many blocks. Not for streams of TFRecord.
   public T optShuffleBlocks(long seed, int samples) {
     MisuseException.requireRange("optShuffleBlocks: samples", samples, 1, Integer.MAX_VALUE);
-    return optShuffle(new Shuffle.Blocks(seed, samples));
+    return order("optShuffleBlocks", new Shuffle.Blocks(seed, samples));
   }
 
   /// Shuffles samples, blocks of them, or whole data files.
   public T optShuffle(Shuffle chosen) {
-    shuffle = MisuseException.requireGiven("optShuffle", chosen);
+    return order("optShuffle", MisuseException.requireGiven("optShuffle", chosen));
+  }
+
+  private T order(String option, Shuffle chosen) {
+    alternatives.call(ORDER, option, chosen);
+    shuffle = chosen;
     return self();
   }
 
@@ -184,8 +191,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   ///
   /// @param field the class of each sample, one number
   public T optBalanced(long seed, String field) {
-    weighting =
-        new Weighting.Balanced(seed, MisuseException.requireGiven("optBalanced: field", field));
+    alternatives.call(
+        ORDER, "optBalanced", MisuseException.requireGiven("optBalanced: field", field));
+    weighting = new Weighting.Balanced(seed, field);
     return self();
   }
 
@@ -197,11 +205,11 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param weight makes a sample's weight, in any unit, of the field's value: a [Long] for integers and
   ///     booleans, else a [Double]
   public T optWeights(long seed, String field, ToDoubleFunction<Number> weight) {
+    alternatives.call(
+        ORDER, "optWeights", MisuseException.requireGiven("optWeights: field", field));
     weighting =
         new Weighting.ByValue(
-            seed,
-            MisuseException.requireGiven("optWeights: field", field),
-            MisuseException.requireGiven("optWeights: weight", weight));
+            seed, field, MisuseException.requireGiven("optWeights: weight", weight));
     return self();
   }
 
@@ -242,8 +250,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// The device of the batches; by default, the device of the manager that is passed to `getData`.
   public T optDevice(Device chosen) {
-    devices = List.of(MisuseException.requireGiven("optDevice", chosen));
-    return self();
+    return devices("optDevice", List.of(MisuseException.requireGiven("optDevice", chosen)));
   }
 
   /// Cuts each batch into equal parts, one for each device, and reads each part to its own device: for a
@@ -261,7 +268,12 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
       throw new MisuseException(
           "optDevices must be one or more different devices (was " + all + ")");
     }
-    devices = List.copyOf(all);
+    return devices("optDevices", List.copyOf(all));
+  }
+
+  private T devices(String option, List<Device> chosen) {
+    alternatives.call("the devices", option, chosen);
+    devices = chosen;
     return self();
   }
 
@@ -299,7 +311,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// Turns a field into `value · scale + shift`, with a scale and a shift for each channel, while
   /// batches are read ahead; if the GPU fetches the samples itself, the same kernel normalises
   /// them. To replace DJL's `Normalize`, whose mean and standard deviation are of values from 0 to
-  /// 1, use for bytes the scale `1 / (255 · std)` and the shift `-mean / std`.
+  /// 1, use for bytes the scale `1 / (255 · std)` and the shift `-mean / std`. A later call for the
+  /// same field replaces an earlier one.
   ///
   /// Value, product and sum are rounded to FLOAT32, one after the other, and the sum to the type of the
   /// result: the bits are the same on every device and by every transport.
@@ -384,11 +397,6 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
           batchSize,
           block);
     }
-    if (weighting != null && !(shuffle instanceof Shuffle.None)) {
-      throw new MisuseException(
-          "optShuffle was called, and optBalanced or optWeights: samples that are drawn by weights"
-              + " come in random order anyway; call one of the two");
-    }
     return new OrderOptions(
         batchSize, lastBatch, shuffle, interleave, interleaveBlock, rank, world);
   }
@@ -426,18 +434,6 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return Cleanup.orUndo(
         () -> NormalizedBatches.of(batches, fields, roles.normalizations(), batchSize),
         batches::close);
-  }
-
-  /// @throws MisuseException if there is no such file or folder
-  static void requireThere(String option, Path path) {
-    if (Files.notExists(path)) {
-      throw new MisuseException(
-          option
-              + " is "
-              + path
-              + "; there is no such file or folder"
-              + FileErrors.whyMissing(path.toString()));
-    }
   }
 
   GantrySession session() {

@@ -13,6 +13,7 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.datasets.Alternatives;
 import dev.gantry.djl.internal.export.BlockExport;
 import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
@@ -184,6 +185,7 @@ public final class WeightsWriter {
 
   /// Makes [WeightsWriter]s. Not thread-safe.
   public static final class Builder extends Options<Builder> {
+    private final Alternatives alternatives = new Alternatives();
     private @Nullable Path target;
     private boolean isFolder;
     private final Map<String, String> metadata = new LinkedHashMap<>();
@@ -198,16 +200,19 @@ public final class WeightsWriter {
 
     /// The one file to write.
     public Builder setFile(Path file) {
-      target = MisuseException.requireGiven("setFile", file);
-      isFolder = false;
-      return this;
+      return target("setFile", file, false);
     }
 
     /// The folder to write data files and their index to, instead of one file; it is made where it is
     /// missing.
     public Builder setFolder(Path folder) {
-      target = MisuseException.requireGiven("setFolder", folder);
-      isFolder = true;
+      return target("setFolder", folder, true);
+    }
+
+    private Builder target(String option, Path path, boolean folder) {
+      alternatives.call("where to write", option, MisuseException.requireGiven(option, path));
+      target = path;
+      isFolder = folder;
       return this;
     }
 

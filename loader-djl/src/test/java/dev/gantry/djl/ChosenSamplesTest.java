@@ -268,9 +268,11 @@ class ChosenSamplesTest {
     assertThatThrownBy(() -> numbered().optFilter("image", _ -> true).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("must be one number");
-    assertThatThrownBy(() -> numbered().optBalanced(1, "label").optShuffle(1).build())
+    assertThatThrownBy(() -> numbered().optBalanced(1, "label").optShuffle(1))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("call one of the two");
+        .hasMessage(
+            "optBalanced (label) and optShuffle (Samples[seed=1]) both choose the order of the"
+                + " samples; call one of them");
   }
 
   @Test

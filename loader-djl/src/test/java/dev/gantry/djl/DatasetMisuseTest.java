@@ -102,6 +102,13 @@ class DatasetMisuseTest {
   void devicesThatCannotShareABatchAreRefused() {
     Device[] two = {Device.gpu(0), Device.gpu(1)};
     ShardDataset.Builder builder = ShardDataset.builder();
+    isRefused(
+        () -> ShardDataset.builder().optDevice(Device.cpu()).optDevices(Device.gpu(0)),
+        "optDevice ([cpu()]) and optDevices ([gpu(0)]) both choose the devices; call one of them");
+    isRefused(
+        () -> ShardDataset.builder().optShuffle(7).optShuffle(8).optShuffleBlocks(1, 2),
+        "optShuffle (Samples[seed=8]) and optShuffleBlocks (Blocks[seed=1, samples=2]) both choose"
+            + " the order of the samples; call one of them");
     isRefused(builder::optDevices, "optDevices must be one or more different devices (was [])");
     isRefused(
         () -> builder.optDevices(Device.cpu(), Device.cpu()),
@@ -154,15 +161,29 @@ class DatasetMisuseTest {
             + shards
             + " holds raw shards (shards.json), which a ShardDataset reads, and no TFRecord files");
     isRefused(
+        () -> TfRecordDataset.buildIndexes("~/t"),
+        "buildIndexes is ~/t; there is no such file or folder; only shells take ~ for the home"
+            + " folder");
+    isRefused(
         () -> TfRecordDataset.buildIndexes(shards.toString()),
         "buildIndexes: the folder "
             + shards
             + " holds raw shards (shards.json), which a ShardDataset reads, and no TFRecord files");
     Path records = folder.resolve("records");
     List<Path> _ = ImageRecords.write(records, 4, 1, Compression.NONE);
+    String instead = "images-00000-of-00001 is TFRecord, which TfRecordDataset reads";
     assertThatThrownBy(() -> ShardDataset.builder().setPath(records).setSampling(1).build())
         .isInstanceOf(MalformedFileException.class)
-        .hasMessageContainingAll(records.toString(), "no-shards: the folder has no shards.json");
+        .hasMessageContaining(records.toString())
+        .hasMessageContaining("no-shards: the folder has no shards.json; its file ")
+        .hasMessageEndingWith(instead);
+    assertThatThrownBy(() -> Weights.open(records))
+        .hasMessageContaining("no-weights: the folder has no weights, such as ")
+        .hasMessageEndingWith(instead);
+    assertThatThrownBy(() -> WebDataset.builder().setPath(records).setSampling(1).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("there is no archive named *.tar in " + records)
+        .hasMessageEndingWith(instead);
   }
 
   @Test
@@ -270,7 +291,8 @@ class DatasetMisuseTest {
         .containsOnlyOnce(warning);
     assertThat(StandardError.during(() -> builder.optShuffleBlocks(1, 2).build().close()))
         .doesNotContain("optShuffleBlocks");
-    assertThat(StandardError.during(() -> builder.setSampling(1).optShuffle(1).build().close()))
+    ShardDataset.Builder whole = ShardDataset.builder().setPath(shards).setSampling(1);
+    assertThat(StandardError.during(() -> whole.optShuffle(1).build().close()))
         .doesNotContain("optShuffleBlocks");
   }
 }

@@ -132,6 +132,11 @@ class WeightsWriterTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("optFileBytes");
     WeightsWriter.Builder one = WeightsWriter.builder().setFile(Path.of("one.safetensors"));
+    assertThatThrownBy(() -> one.setFolder(Path.of("several")))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "setFile (one.safetensors) and setFolder (several) both choose where to write; call one"
+                + " of them");
     assertThatThrownBy(() -> one.optName("part").build())
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("optName and optFileBytes are for the files of setFolder");
