@@ -9,7 +9,9 @@ import java.net.URI;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandler;
+import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -62,6 +64,13 @@ public final class HttpCalls {
       }
       Thread.sleep(pause.get());
     }
+  }
+
+  /// Returns why no answer arrived; the JDK's exceptions of its HTTP client often have no message.
+  public static String reason(IOException noAnswer) {
+    return noAnswer.getCause() instanceof UnresolvedAddressException
+        ? "unknown host"
+        : Objects.requireNonNullElse(noAnswer.getMessage(), "no connection");
   }
 
   private <T> HttpResponse<T> follow(String method, URI from, BodyHandler<T> body, Duration limit)

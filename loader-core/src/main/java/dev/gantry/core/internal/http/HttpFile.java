@@ -89,6 +89,11 @@ final class HttpFile implements StoredFile {
     known.check(answer, offset, length);
   }
 
+  /// Whether the server has answered a request for this file.
+  boolean isKnown() {
+    return version != null;
+  }
+
   boolean isEmpty() {
     FileVersion known = version;
     return known != null && known.size() == 0;

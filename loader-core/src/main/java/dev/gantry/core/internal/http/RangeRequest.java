@@ -7,6 +7,7 @@ import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpRequest;
 import java.time.Duration;
@@ -163,7 +164,11 @@ final class RangeRequest extends RemoteRequest {
       return Connections.sessionClosed();
     }
     String message = e.getMessage();
-    return RemoteFault.passing(
-        "connection failed: " + (message == null ? e.getClass().getSimpleName() : message));
+    String reason = message == null ? e.getClass().getSimpleName() : message;
+    // A server that answered before may be restarting. If it never answered, nothing listens there.
+    return e instanceof ConnectException && !file.isKnown()
+        ? RemoteFault.lasting(
+            0, uri().getScheme() + "://" + uri().getAuthority() + " was not reached: " + reason)
+        : RemoteFault.passing("connection failed: " + reason);
   }
 }

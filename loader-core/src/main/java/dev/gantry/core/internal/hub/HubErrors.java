@@ -3,11 +3,10 @@ package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.http.HttpCalls;
 import java.io.IOException;
 import java.net.http.HttpResponse;
-import java.nio.channels.UnresolvedAddressException;
 import java.nio.file.Path;
-import java.util.Objects;
 
 /// Makes exceptions that say in one line why the hub did not answer a request as wanted, and what
 /// the user can do.
@@ -80,17 +79,13 @@ final class HubErrors {
   /// Returns the failure for a hub that did not answer.
   static TransferException unreached(
       String operation, HubName name, HubSettings settings, IOException reason) {
-    String why =
-        reason.getCause() instanceof UnresolvedAddressException
-            ? "unknown host"
-            : Objects.requireNonNullElse(reason.getMessage(), "no connection");
     return new TransferException(
         operation,
         name.toString(),
         new Failure.Remote(
             0,
             "the hub at %s was not reached (%s); without it, only what is in %s can be read"
-                .formatted(settings.endpoint(), why, settings.cache())),
+                .formatted(settings.endpoint(), HttpCalls.reason(reason), settings.cache())),
         reason);
   }
 

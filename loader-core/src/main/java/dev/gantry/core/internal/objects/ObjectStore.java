@@ -118,7 +118,7 @@ abstract class ObjectStore implements Store {
       String advice = asked.advice(status);
       throw failure(folder, status, advice.isEmpty() ? "the service refused" : advice);
     } catch (IOException e) {
-      throw failure(folder, 0, "the service was not reached: " + e.getMessage());
+      throw failure(folder, 0, "the service was not reached: " + HttpCalls.reason(e));
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException("LIST", folder.toString(), new Failure.Cancelled());

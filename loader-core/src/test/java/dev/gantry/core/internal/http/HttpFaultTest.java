@@ -21,12 +21,14 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
 import dev.gantry.testing.TestFiles;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
@@ -269,9 +271,21 @@ class HttpFaultTest {
   }
 
   @Test
-  void aServerThatIsNotThereIsAnError() {
+  void aServerThatIsNotThereIsAnErrorAtOnce() {
     server.close();
-    assertThat(failure().getMessage()).contains("connection failed");
+    assertThat(failure().getMessage())
+        .contains("http://")
+        .endsWith(" was not reached: Connection refused");
+  }
+
+  @Test
+  void aServerThatIsGoneAfterItsFirstAnswerIsAskedAgain() {
+    try (SourceFile opened = session.openFile(file);
+        Arena arena = Arena.ofConfined()) {
+      server.close();
+      assertThatThrownBy(() -> opened.read(arena.allocate(1), 0, 1, false))
+          .hasMessageContaining("connection failed: Connection refused, after 3 attempts");
+    }
   }
 
   @Test
