@@ -219,6 +219,11 @@ class CopyToTest {
     float[] values = new float[4];
     bytes.read(List.of(new RawFile.Part(0, onHost(values))));
     assertThat(values).containsExactly(0, 2, 1, 3);
+    assertThatThrownBy(() -> bytes.read(4092, onHost(values)))
+        .hasMessage(
+            "open failed: %s, whose 4100 bytes end before offset 4108: unexpected end of file,"
+                + " 8 bytes missing",
+            raw);
   }
 
   private static Memory onHost(float[] values) {

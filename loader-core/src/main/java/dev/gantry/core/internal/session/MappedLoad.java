@@ -3,9 +3,7 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.MappedSlab;
@@ -106,12 +104,8 @@ final class MappedLoad {
   private static FileMapping map(TransferEngine engine, Extent span) {
     try (SourceFile file = engine.openFile(span.file(), CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
-      if (file.size() < span.end()) {
-        // A file that is too short is refused, because touching bytes that it lacks would be a bus
-        // error later.
-        throw new TransferException(
-            "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
-      }
+      // Touching bytes that a short file lacks would be a bus error later.
+      file.checkHolds(span.end());
       long offset = span.offset() & -engine.calls().pageBytes();
       return Cleanup.orUndo(
           () -> MappedSlab.map(span.file(), descriptor, offset, span.end() - offset),

@@ -120,7 +120,10 @@ public final class SourceFile implements AutoCloseable {
   /// @throws TransferException if the file had fewer than `bytes` when it was opened
   public void checkHolds(long bytes) {
     if (size() < bytes) {
-      throw new TransferException("open", file.toString(), new Failure.EndOfFile(bytes - size()));
+      throw new TransferException(
+          "open",
+          file + ", whose " + size() + " bytes end before offset " + bytes,
+          new Failure.EndOfFile(bytes - size()));
     }
   }
 
