@@ -62,6 +62,7 @@ public final class RestoreRequest {
 
     /// The step whose checkpoint is restored; default: the checkpoint that was saved last.
     public Builder optStep(long chosen) {
+      MisuseException.requireRange("optStep", chosen, 0, Long.MAX_VALUE);
       step = OptionalLong.of(chosen);
       return this;
     }

@@ -99,6 +99,9 @@ public record SaveRequest(
     /// A metric by which checkpoints may be kept, such as the validation loss.
     public Builder optMetric(String name, double value) {
       MisuseException.requireGiven("name of optMetric", name);
+      if (name.isEmpty()) {
+        throw new MisuseException("name of optMetric must not be empty");
+      }
       metrics.put(name, value);
       return this;
     }

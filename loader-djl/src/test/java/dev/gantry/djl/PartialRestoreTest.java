@@ -4,7 +4,10 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
@@ -120,6 +123,27 @@ class PartialRestoreTest {
           .hasMessageContaining("the saved parameter '04Linear_")
           .hasMessageEndingWith("; optSkipMismatched(true) of a RestoreRequest leaves it as it is");
       requireRestored(values(other.model), before, "none");
+    }
+  }
+
+  @Test
+  void anotherTypeIsRefusedWithATrainerAndCastWithoutOne() {
+    Block wide = block(3);
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
+      wide.initialize(manager, DataType.FLOAT64, INPUT);
+      try (Training other = new Training(wide, Optimizers.adam());
+          CheckpointSaver saver = saver()) {
+        assertThatThrownBy(() -> saver.restore(3, other.model, other.trainer))
+            .isInstanceOf(MisuseException.class)
+            .hasMessageContaining("the saved parameter '0")
+            .hasMessageEndingWith(
+                "; only a restore of the model alone, without optTrainer, casts parameters");
+        assertThat(saver.restore(3, other.model, null).step()).isEqualTo(3);
+        NDArray cast = wide.getParameters().get("01Linear_weight").getArray();
+        assertThat(cast.getDataType()).isEqualTo(DataType.FLOAT64);
+        assertThat(cast.toType(DataType.FLOAT32, false).toFloatArray())
+            .isEqualTo(saved.get("01Linear_weight"));
+      }
     }
   }
 

@@ -45,6 +45,9 @@ public record TrainerParts(
     Optimizer optimizer,
     boolean updatesOnce,
     SequencedMap<String, Parameter> parameters) {
+  private static final String CASTS =
+      "; only a restore of the model alone, without optTrainer, casts parameters";
+
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =
@@ -196,7 +199,7 @@ public record TrainerParts(
               + path
               + "' is "
               + own
-              + (kind.dtype().equals(own.dtype()) ? remedy : ""));
+              + (kind.dtype().equals(own.dtype()) ? remedy : CASTS));
     }
   }
 

@@ -110,7 +110,9 @@ public record ParameterFit(
           "the parameter has shape "
               + wanted
               + (whole.equals(first.shape()) ? "" : ", and this gives " + whole)
-              + (areTransposed(whole, wanted) ? transposeHint(fill) : ""));
+              + (areTransposed(whole, wanted)
+                  ? transposeHint(fill)
+                  : "; optSkipMismatched(true) leaves it as it is"));
     }
   }
 
