@@ -116,7 +116,8 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   /// @return the folder of the copies
   private static Path fetch(GantrySession session, List<Location> files) {
     Queue<Path> copies = new ConcurrentLinkedQueue<>();
-    new WorkerThreads("fetch", "gantry-fetch-", new Cancellation())
+    new WorkerThreads(
+            "fetch", () -> WorkerThreads.names(files), "gantry-fetch-", new Cancellation())
         .forEach(
             FILES_AT_ONCE,
             files,

@@ -63,7 +63,7 @@ final class ShardQueue {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException(
-          "append", "while it waited for a shard to be written", new Failure.Cancelled());
+          "write", "a sample, while earlier shards were written", new Failure.Cancelled());
     }
     throwFailure();
     return slab;
@@ -103,7 +103,7 @@ final class ShardQueue {
     freeSlabs();
     if (Thread.currentThread().isInterrupted()) {
       throw new TransferException(
-          "finish", "while it waited for shards to be written", new Failure.Cancelled());
+          "write", "the last shards, on an interrupted thread", new Failure.Cancelled());
     }
     throwFailure();
     return List.copyOf(written.values());

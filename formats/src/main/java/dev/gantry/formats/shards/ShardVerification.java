@@ -34,7 +34,9 @@ final class ShardVerification {
   ShardVerification(GantrySession session, ShardSet set, Cancellation cancellation) {
     this.session = session;
     this.set = set;
-    workers = new WorkerThreads("verify", "gantry-verifier-", cancellation);
+    workers =
+        new WorkerThreads(
+            "verify", () -> set.location().toString(), "gantry-verifier-", cancellation);
     long blocks = Math.max(1, TURN_BYTES / set.blockBytes());
     for (Shard shard : set.shards()) {
       for (long block = 0; block < shard.blocks(); block += blocks) {

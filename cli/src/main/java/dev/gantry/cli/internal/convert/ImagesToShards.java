@@ -118,7 +118,7 @@ public record ImagesToShards(ImageFolder folder, ImageDecoding decoding, Path ou
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException(
-          "convert", "while it waited for a picture", new Failure.Cancelled());
+          "convert", "a picture, while it was decoded", new Failure.Cancelled());
     } catch (ExecutionException e) {
       Cleanup.rethrow(Objects.requireNonNull(e.getCause()), "a decoder failed");
     }

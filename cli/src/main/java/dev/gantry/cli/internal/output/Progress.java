@@ -83,7 +83,8 @@ public final class Progress implements ProgressListener, AutoCloseable {
   @Override
   public void onProgress(long done, long total) {
     if (Thread.currentThread().isInterrupted()) {
-      throw new TransferException(task, "by the caller", new Failure.Cancelled());
+      throw new TransferException(
+          task, "the remaining bytes, on an interrupted thread", new Failure.Cancelled());
     }
     if (bar != null) {
       bar.maxHint(total);

@@ -168,7 +168,8 @@ public final class ParquetRows implements AutoCloseable {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       stuck = true;
-      throw new TransferException("convert", "while it read " + file, new Failure.Cancelled());
+      throw new TransferException(
+          "convert", file + ", on an interrupted thread", new Failure.Cancelled());
     } catch (ExecutionException e) {
       Cleanup.rethrow(Objects.requireNonNull(e.getCause()), "the reader failed");
       throw new IllegalStateException(e);

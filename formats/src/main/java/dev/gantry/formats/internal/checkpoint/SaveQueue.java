@@ -112,7 +112,7 @@ public final class SaveQueue implements AutoCloseable {
   /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
   ///     a tensor cannot be written under its name
   public CompletableFuture<SaveOutcome> submit(UnsavedCheckpoint checkpoint) {
-    if (!enter()) {
+    if (!enter(checkpoint.step())) {
       return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));
     }
     Entered entered = reserve(checkpoint);
@@ -145,7 +145,7 @@ public final class SaveQueue implements AutoCloseable {
   ///
   /// @param over called when the tensors may change, unless this throws
   public Overlapped submitOverlapped(UnsavedCheckpoint checkpoint, Runnable over) {
-    if (!enter()) {
+    if (!enter(checkpoint.step())) {
       over.run();
       return new Overlapped(
           CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step())),
@@ -234,7 +234,7 @@ public final class SaveQueue implements AutoCloseable {
 
   /// Waits until another save may begin, or skips the save, as the policy says; false if the save
   /// is skipped.
-  private boolean enter() {
+  private boolean enter(long step) {
     throwFailure();
     if (policy == BusyPolicy.SKIP) {
       return room.tryAcquire();
@@ -244,7 +244,10 @@ public final class SaveQueue implements AutoCloseable {
       return true;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException("save", "while it waited for another", new Failure.Cancelled());
+      throw new TransferException(
+          "save",
+          "the checkpoint of step " + step + ", while an earlier save ran",
+          new Failure.Cancelled());
     }
   }
 

@@ -52,7 +52,11 @@ final class FileSums {
         indexes.add(i);
       }
       int threads = Math.clamp(Runtime.getRuntime().availableProcessors(), 2, MAX_THREADS);
-      new WorkerThreads("checksum", "gantry-sums-", new Cancellation())
+      new WorkerThreads(
+              "checksum",
+              () -> WorkerThreads.names(files.keySet()),
+              "gantry-sums-",
+              new Cancellation())
           .forEach(threads, indexes, i -> sums[i] = sum(pieces.get(i)), () -> {});
       return joined(extents.size(), pieces, sums);
     } finally {

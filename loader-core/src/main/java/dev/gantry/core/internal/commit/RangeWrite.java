@@ -73,7 +73,7 @@ public final class RangeWrite {
     // devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     counter = new TransferCounter(engine.counters());
-    workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
+    workers = new WorkerThreads("write", file::toString, "gantry-writer-", options.cancellation());
     if (staging != null) {
       workers.whenFailed(staging::wake);
     }

@@ -173,7 +173,9 @@ final class SnapshotCopy {
 
   private void copyOnHost() {
     int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
-    WorkerThreads workers = new WorkerThreads("snapshot", "gantry-snapshot-", new Cancellation());
+    WorkerThreads workers =
+        new WorkerThreads(
+            "copy", () -> "tensors in memory", "gantry-snapshot-", new Cancellation());
     workers.forEach(threads, hostCopies, copy -> copy.to().copyFrom(copy.from()), () -> {});
   }
 }

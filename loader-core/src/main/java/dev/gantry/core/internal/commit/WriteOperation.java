@@ -76,7 +76,10 @@ public final class WriteOperation {
     // The buffers are pinned for every CUDA context, so the buffers of one device serve all
     // devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
-    workers = new WorkerThreads("save", "gantry-writer-", options.cancellation());
+    List<Path> targets = files.stream().map(NewFile::file).toList();
+    workers =
+        new WorkerThreads(
+            "save", () -> WorkerThreads.names(targets), "gantry-writer-", options.cancellation());
     workers.whenFailed(this::wakeWaiting);
     tasks = new WorkQueue<>(workers, this.files.stream().flatMap(FileCommit::tasks).toList());
   }

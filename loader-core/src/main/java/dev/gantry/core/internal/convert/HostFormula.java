@@ -82,7 +82,9 @@ final class HostFormula {
   static void convert(List<Dequantisation.Task> tasks, Cancellation cancellation) {
     List<Piece> pieces = new ArrayList<>();
     tasks.forEach(task -> cut(task, pieces));
-    WorkerThreads workers = new WorkerThreads("convert", "gantry-convert-", cancellation);
+    WorkerThreads workers =
+        new WorkerThreads(
+            "convert", () -> tasks.size() + " tensors", "gantry-convert-", cancellation);
     if (pieces.size() > 1) {
       int threads = Runtime.getRuntime().availableProcessors();
       workers.forEach(threads, pieces, Piece::convert, () -> {});

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.threads.WorkLock;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -256,7 +257,7 @@ public final class StagingPool {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException(
-          "wait for a buffer", "by an interrupt of its thread", new Failure.Cancelled());
+          "wait", "a staging buffer" + WorkerThreads.INTERRUPTED, new Failure.Cancelled());
     } finally {
       depart(waiter, taken);
     }

@@ -181,18 +181,18 @@ public final class Admission implements AutoCloseable {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw cancelled("by an interrupt of its thread");
+      throw cancelled(", on an interrupted thread");
     }
   }
 
   private static void requireWanted(Cancellation cancellation) {
     if (cancellation.isCancelled()) {
-      throw cancelled("by the caller");
+      throw cancelled("");
     }
   }
 
-  private static TransferException cancelled(String by) {
-    return new TransferException("load", by, new Failure.Cancelled());
+  private static TransferException cancelled(String why) {
+    return new TransferException("allocate", "memory" + why, new Failure.Cancelled());
   }
 
   private static void take(

@@ -6,6 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.ring.BatchWork.Piece;
 import dev.gantry.core.internal.threads.WorkLock;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
@@ -309,7 +310,7 @@ final class RingScheduler<T> {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw ended(cancelled("by an interrupt of its thread"));
+      throw ended(cancelled(WorkerThreads.INTERRUPTED));
     }
   }
 
@@ -349,7 +350,7 @@ final class RingScheduler<T> {
       throw ended(end);
     }
     if (Thread.currentThread().isInterrupted()) {
-      throw ended(cancelled("by an interrupt of its thread"));
+      throw ended(cancelled(WorkerThreads.INTERRUPTED));
     }
   }
 
@@ -379,8 +380,8 @@ final class RingScheduler<T> {
     };
   }
 
-  static TransferException cancelled(String by) {
-    return new TransferException("prefetch", by, new Failure.Cancelled());
+  static TransferException cancelled(String why) {
+    return new TransferException("prefetch", "the next batch" + why, new Failure.Cancelled());
   }
 
   /// Marks the caller as busy with one of the consumer's slots, until [#giveBack].

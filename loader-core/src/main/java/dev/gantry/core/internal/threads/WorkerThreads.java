@@ -11,6 +11,7 @@ import java.io.Serial;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.Collection;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,11 +25,15 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns or throws only
 /// when all of them have ended, so that the caller can then free the memory that they used. May be used once.
 public final class WorkerThreads {
+  /// The end of an error's subject if an interrupt of the waiting thread cancelled the operation.
+  public static final String INTERRUPTED = ", on an interrupted thread";
+
   private static final long PROGRESS_MILLIS = 100;
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
@@ -96,6 +101,7 @@ public final class WorkerThreads {
   }
 
   private final String operation;
+  private final Supplier<String> subject;
   private final String threadName;
   private final Cancellation cancellation;
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
@@ -104,10 +110,13 @@ public final class WorkerThreads {
   private final Cancellation stop = new Cancellation();
 
   /// @param operation the operation that a cancellation's message names
+  /// @param subject the files or memory that a cancellation's message names
   /// @param threadName the prefix of the threads' names, before each thread's number
   /// @param cancellation ends the job early
-  public WorkerThreads(String operation, String threadName, Cancellation cancellation) {
+  public WorkerThreads(
+      String operation, Supplier<String> subject, String threadName, Cancellation cancellation) {
     this.operation = operation;
+    this.subject = subject;
     this.threadName = threadName;
     this.cancellation = cancellation;
   }
@@ -133,7 +142,7 @@ public final class WorkerThreads {
   /// Whether threads should take more work: the job has not failed and was not cancelled.
   public boolean mayContinue() {
     if (cancellation.isCancelled()) {
-      fail(cancelled("by the caller"));
+      fail(cancelled(""));
     }
     return !hasFailed();
   }
@@ -146,7 +155,7 @@ public final class WorkerThreads {
   /// @param progress called on the calling thread every 100 ms while nothing has failed, and once
   ///     at the end
   public void work(int threads, Runnable job, Runnable progress) {
-    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled("by the caller")));
+    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled("")));
     try {
       await(start(threads, threadName, () -> run(job)), progress);
     } catch (OutOfMemoryError e) {
@@ -322,7 +331,7 @@ public final class WorkerThreads {
         }
       } catch (InterruptedException _) {
         interrupted = true;
-        fail(cancelled("by an interrupt of its thread"));
+        fail(cancelled(INTERRUPTED));
       } catch (RuntimeException | Error e) {
         // The failure is thrown only after the threads have ended, since the caller frees what they
         // use.
@@ -338,7 +347,13 @@ public final class WorkerThreads {
     Cleanup.rethrow(failure.get(), "a thread failed");
   }
 
-  private TransferException cancelled(String by) {
-    return new TransferException(operation, by, new Failure.Cancelled());
+  private TransferException cancelled(String why) {
+    return new TransferException(operation, subject.get() + why, new Failure.Cancelled());
+  }
+
+  /// Names the files of an operation in an error: the first, and how many more there are.
+  public static String names(Collection<?> files) {
+    String first = files.isEmpty() ? "no file" : files.iterator().next().toString();
+    return files.size() < 2 ? first : first + " and " + (files.size() - 1) + " more";
   }
 }

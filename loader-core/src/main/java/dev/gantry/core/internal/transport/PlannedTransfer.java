@@ -73,7 +73,12 @@ public final class PlannedTransfer {
     this.counter = new TransferCounter(session);
     this.remote =
         new RemoteReads(staged.isEmpty() ? null : staged.getFirst(), counter, options.checksums());
-    this.workers = new WorkerThreads("load", "gantry-reader-", options.cancellation());
+    this.workers =
+        new WorkerThreads(
+            "load",
+            () -> WorkerThreads.names(files.keySet()),
+            "gantry-reader-",
+            options.cancellation());
     this.reads = new WorkQueue<>(workers, tasks);
     workers.whenFailed(this::endWaiting);
   }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.PendingReads;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -189,7 +190,7 @@ final class RemoteStaging implements AutoCloseable {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException(
-          "wait for a buffer", "by an interrupt of its thread", new Failure.Cancelled());
+          "wait", "a staging buffer" + WorkerThreads.INTERRUPTED, new Failure.Cancelled());
     }
   }
 

@@ -42,6 +42,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
@@ -249,7 +250,7 @@ public final class TransferEngine implements AutoCloseable {
             FEWER_READERS);
       }
       if (local && ReaderRule.stages(ReaderRule.transport(device, options))) {
-        awaitTurn(staged, options);
+        awaitTurn(staged, files.keySet(), options);
       }
       ReaderGrowth growth = growth(device, threads, Math.max(1, staged.size()), options);
       List<Task> all = tasks.get();
@@ -282,7 +283,8 @@ public final class TransferEngine implements AutoCloseable {
   /// Waits until a pair of staging buffers is free for each device, so that a load allocates its
   /// memory only when it can begin to read. All loads wait for devices in the same order, so that
   /// they cannot deadlock.
-  private static void awaitTurn(List<StagedTransport> staged, TransferOptions options) {
+  private static void awaitTurn(
+      List<StagedTransport> staged, Set<Location> files, TransferOptions options) {
     Cancellation cancellation = options.cancellation();
     staged.stream()
         .sorted(Comparator.comparingInt(one -> one.context().device().ordinal()))
@@ -290,7 +292,8 @@ public final class TransferEngine implements AutoCloseable {
           Runnable forget = cancellation.whenCancelled(one.buffers()::wake);
           try {
             if (!one.buffers().awaitTurn(one.bufferBytes(), () -> !cancellation.isCancelled())) {
-              throw new TransferException("load", "by the caller", new Failure.Cancelled());
+              throw new TransferException(
+                  "load", WorkerThreads.names(files), new Failure.Cancelled());
             }
           } finally {
             forget.run();
@@ -318,7 +321,9 @@ public final class TransferEngine implements AutoCloseable {
     List<Location> remote =
         ends.keySet().stream().filter(Location.Remote.class::isInstance).toList();
     if (remote.size() > 1) {
-      WorkerThreads workers = new WorkerThreads("load", "gantry-open-", options.cancellation());
+      WorkerThreads workers =
+          new WorkerThreads(
+              "open", () -> WorkerThreads.names(remote), "gantry-open-", options.cancellation());
       Cancellation failed = new Cancellation();
       workers.whenFailed(failed::cancel);
       TransferOptions own = options.withCancellation(failed);

@@ -37,6 +37,8 @@ class WriteCancellationTest extends OldAndNewFiles {
           failureOf(() -> write(calls, options(1).withCancellation(cancellation)));
       assertThat(failure).as(where).isNotNull();
       assertThat(failure.failure()).as(where).isEqualTo(new Failure.Cancelled());
+      assertThat(failure)
+          .hasMessage("save failed: %s and %d more: cancelled", path(0), NAMES.size() - 1);
       assertFiles(0, where);
       assertNothingIsLeft(where);
     }
@@ -69,7 +71,10 @@ class WriteCancellationTest extends OldAndNewFiles {
     }
     assertThat(Thread.interrupted()).isEqualTo(interrupted);
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
-    assertThat(failure).hasMessageContaining(interrupted ? "interrupt of its thread" : "caller");
+    assertThat(failure)
+        .hasMessage(
+            "save failed: %s%s: cancelled",
+            path(3), interrupted ? ", on an interrupted thread" : "");
     assertFiles(0, "");
     assertNothingIsLeft("");
   }

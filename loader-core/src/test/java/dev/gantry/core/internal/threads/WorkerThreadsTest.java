@@ -22,7 +22,8 @@ class WorkerThreadsTest {
   private static final int THREADS = 3;
 
   private static void work(Runnable job) {
-    new WorkerThreads("test", "test-", new Cancellation()).work(THREADS, job, () -> {});
+    new WorkerThreads("test", () -> "a file", "test-", new Cancellation())
+        .work(THREADS, job, () -> {});
   }
 
   private static void countDownAndAwait(CountDownLatch latch) {
@@ -141,7 +142,7 @@ class WorkerThreadsTest {
   }
 
   private static WorkerThreads ended(Cancellation cancellation) {
-    WorkerThreads threads = new WorkerThreads("load", "test-", cancellation);
+    WorkerThreads threads = new WorkerThreads("load", () -> "a file", "test-", cancellation);
     threads.work(1, () -> {}, () -> {});
     return threads;
   }
