@@ -12,7 +12,12 @@ public record Extent(Location file, long offset, long length) {
     MisuseException.requireGiven("file", file);
     if (offset < 0 || length < 0 || offset > Long.MAX_VALUE - length) {
       throw new MisuseException(
-          "extent of " + file + " out of range: offset " + offset + ", length " + length);
+          file
+              + ": offset and length must be 0 or more, and end at 2⁶³-1 at most (were "
+              + offset
+              + " and "
+              + length
+              + ")");
     }
   }
 

@@ -25,7 +25,8 @@ public final class TensorShape {
     }
     for (long dimension : dimensions) {
       if (dimension < 0) {
-        throw new MisuseException("negative dimension in " + Arrays.toString(dimensions));
+        throw new MisuseException(
+            "each dimension must be 0 or more (were " + Arrays.toString(dimensions) + ")");
       }
     }
     return new TensorShape(dimensions.clone());

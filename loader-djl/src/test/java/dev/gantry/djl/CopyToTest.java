@@ -26,6 +26,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -224,6 +225,9 @@ class CopyToTest {
             "open failed: %s, whose 4100 bytes end before offset 4108: unexpected end of file,"
                 + " 8 bytes missing",
             raw);
+    assertThatThrownBy(() -> bytes.read(Collections.singletonList(null)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("a part must be given (was null)");
   }
 
   private static Memory onHost(float[] values) {

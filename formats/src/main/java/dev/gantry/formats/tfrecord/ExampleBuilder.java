@@ -39,39 +39,54 @@ public final class ExampleBuilder {
   /// Puts a feature of kind BYTES, with one string of bytes for each value. It replaces an
   /// earlier feature of the same name.
   public ExampleBuilder bytes(String name, byte[]... values) {
-    features.put(name, feature(values));
-    return this;
+    return put(name, feature(values));
   }
 
   /// Puts a feature of kind FLOAT. It replaces an earlier feature of the same name.
   public ExampleBuilder floats(String name, float... values) {
-    features.put(name, feature(values));
-    return this;
+    return put(name, feature(values));
   }
 
   /// Puts a feature of kind INT64. It replaces an earlier feature of the same name.
   public ExampleBuilder int64s(String name, long... values) {
-    features.put(name, feature(values));
-    return this;
+    return put(name, feature(values));
   }
 
   /// Puts a feature list of kind BYTES with one step for each of `steps`; each step has one
   /// value.
   public ExampleBuilder bytesSteps(String name, List<byte[]> steps) {
-    return steps(name, steps.stream().map(step -> feature(new byte[][] {step})).toList());
+    return steps(
+        name,
+        MisuseException.requireGiven("steps", steps).stream()
+            .map(step -> feature(new byte[][] {step}))
+            .toList());
   }
 
   /// One step for each of `steps`.
   public ExampleBuilder floatSteps(String name, List<float[]> steps) {
-    return steps(name, steps.stream().map(ExampleBuilder::feature).toList());
+    return steps(
+        name,
+        MisuseException.requireGiven("steps", steps).stream()
+            .map(ExampleBuilder::feature)
+            .toList());
   }
 
   /// One step for each of `steps`.
   public ExampleBuilder int64Steps(String name, List<long[]> steps) {
-    return steps(name, steps.stream().map(ExampleBuilder::feature).toList());
+    return steps(
+        name,
+        MisuseException.requireGiven("steps", steps).stream()
+            .map(ExampleBuilder::feature)
+            .toList());
+  }
+
+  private ExampleBuilder put(String name, WireMessage feature) {
+    features.put(MisuseException.requireGiven("name", name), feature);
+    return this;
   }
 
   private ExampleBuilder steps(String name, List<WireMessage> steps) {
+    MisuseException.requireGiven("name", name);
     WireMessage list = new WireMessage();
     steps.forEach(step -> list.add(1, step));
     lists.put(name, list);
@@ -80,19 +95,21 @@ public final class ExampleBuilder {
 
   private static WireMessage feature(byte[][] values) {
     WireMessage list = new WireMessage();
-    for (byte[] value : values) {
-      list.add(1, value.clone());
+    for (byte[] value : MisuseException.requireGiven("values", values)) {
+      list.add(1, MisuseException.requireGiven("a value", value).clone());
     }
     return new WireMessage().add(BYTES, list);
   }
 
   private static WireMessage feature(float[] values) {
+    MisuseException.requireGiven("values", values);
     byte[] packed = new byte[Math.multiplyExact(values.length, Float.BYTES)];
     ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().put(values);
     return packed(FLOATS, packed);
   }
 
   private static WireMessage feature(long[] values) {
+    MisuseException.requireGiven("values", values);
     int bytes = 0;
     for (long value : values) {
       bytes = Math.addExact(bytes, CodedOutputStream.computeInt64SizeNoTag(value));

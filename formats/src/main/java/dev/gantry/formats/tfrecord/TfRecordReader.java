@@ -53,6 +53,9 @@ public final class TfRecordReader implements AutoCloseable {
   static final String TOO_LARGE = "record-too-large";
   static final String INVALID_COMPRESSION = "invalid-compression";
 
+  private static final String NO_RECORD =
+      ": next() was not called, or returned false, or read only a record's header";
+
   private final SourceFile file;
   private final Compression compression;
   private final ByteWindow window;
@@ -384,7 +387,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// @throws MisuseException if there is no current record, or [#hasData] is false
   public MemorySegment record() {
     if (record == null) {
-      throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
+      throw new MisuseException(file.file() + NO_RECORD);
     }
     return record;
   }
@@ -399,7 +402,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// @throws MisuseException if there is none
   public int length() {
     if (!standing) {
-      throw new MisuseException("no record of " + file.file() + " was asked for, or none is left");
+      throw new MisuseException(file.file() + NO_RECORD);
     }
     return current - Framing.BYTES;
   }
@@ -451,7 +454,12 @@ public final class TfRecordReader implements AutoCloseable {
 
     public Position {
       if (offset < 0 || number < 0) {
-        throw new MisuseException("record " + number + " at offset " + offset);
+        throw new MisuseException(
+            "number and offset of a position must be 0 or more (were "
+                + number
+                + " and "
+                + offset
+                + ")");
       }
     }
   }

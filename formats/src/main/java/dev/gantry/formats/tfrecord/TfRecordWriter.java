@@ -114,6 +114,7 @@ public final class TfRecordWriter implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed then
   /// @throws MisuseException if the record is too long, or the writer was committed or closed
   public void write(MemorySegment record) {
+    MisuseException.requireGiven("record", record);
     if (record.byteSize() > TfRecordOptions.MAX_RECORD_BYTES) {
       throw new MisuseException(
           file.file()
@@ -135,7 +136,7 @@ public final class TfRecordWriter implements AutoCloseable {
 
   /// Appends a record from an array, as [#write(MemorySegment)] does.
   public void write(byte[] record) {
-    write(MemorySegment.ofArray(record));
+    write(MemorySegment.ofArray(MisuseException.requireGiven("record", record)));
   }
 
   private void append(MemorySegment bytes) {

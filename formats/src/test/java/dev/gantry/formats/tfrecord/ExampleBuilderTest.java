@@ -2,13 +2,16 @@
 package dev.gantry.formats.tfrecord;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -82,5 +85,21 @@ class ExampleBuilderTest {
         .extracting(list -> list.getValue(0))
         .isEqualTo(7L);
     assertThat(Example.parseFrom(builder.toBytes()).getFeatures().getFeatureCount()).isOne();
+  }
+
+  @Test
+  void nullIsMisuse() {
+    ExampleBuilder builder = new ExampleBuilder();
+    for (ThrowingCallable call :
+        List.<ThrowingCallable>of(
+            () -> builder.floats(null, 1),
+            () -> builder.int64s("x", (long[]) null),
+            () -> builder.bytes("x", (byte[]) null),
+            () -> builder.floatSteps("x", null),
+            () -> builder.int64Steps(null, List.of()))) {
+      assertThatThrownBy(call)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageEndingWith(" must be given (was null)");
+    }
   }
 }

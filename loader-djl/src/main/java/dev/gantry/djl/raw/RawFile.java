@@ -16,6 +16,7 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 
 /// Reads raw byte ranges of a file into existing memory, and writes memory to them. Offsets,
 /// addresses and lengths need no alignment.
@@ -91,9 +92,8 @@ public final class RawFile {
   /// @throws dev.gantry.core.TransferException.IncompleteRead if the file or device fails later;
   ///     the exception says which extents are complete
   public TransferReport read(List<Part> parts) {
-    MisuseException.requireGiven("parts", parts);
     return session.read(
-        parts.stream()
+        given(parts)
             .map(part -> {
               Extent extent = new Extent(file, part.offset(), part.memory().length());
               return new ReadInto(extent.toString(), extent, part.memory());
@@ -125,10 +125,14 @@ public final class RawFile {
   ///     then
   /// @throws dev.gantry.core.TransferException if the file or device fails
   public TransferReport write(List<Part> parts) {
-    MisuseException.requireGiven("parts", parts);
     return session.write(
         file.path(),
-        parts.stream().map(part -> new RangeWrite.Range(part.offset(), part.memory())).toList(),
+        given(parts).map(part -> new RangeWrite.Range(part.offset(), part.memory())).toList(),
         WriteOptions.defaults());
+  }
+
+  private static Stream<Part> given(List<Part> parts) {
+    return MisuseException.requireGiven("parts", parts).stream()
+        .map(part -> MisuseException.requireGiven("a part", part));
   }
 }

@@ -102,7 +102,9 @@ public final class AppendedFile implements AutoCloseable {
   private void require(State wanted) {
     if (closed || state != wanted) {
       throw new MisuseException(
-          file + ": " + (state == State.FAILED ? "an earlier write failed" : "is closed already"));
+          "the writer of "
+              + file
+              + (state == State.FAILED ? " failed earlier" : " is closed already"));
     }
   }
 

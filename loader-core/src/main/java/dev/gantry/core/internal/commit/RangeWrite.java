@@ -4,6 +4,7 @@ package dev.gantry.core.internal.commit;
 import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -83,10 +84,7 @@ public final class RangeWrite {
   private static void requireApart(Path file, List<Range> ranges) {
     long end = 0;
     for (Range range : ranges.stream().sorted(Comparator.comparingLong(Range::offset)).toList()) {
-      if (range.offset() < 0 || range.end() < 0) {
-        throw new MisuseException(
-            file + ": offset " + range.offset() + " with length " + range.memory().length());
-      }
+      Extent _ = new Extent(file, range.offset(), range.memory().length());
       if (range.memory().length() > 0 && range.offset() < end) {
         throw new MisuseException(file + ": two writes overlap at offset " + range.offset());
       }

@@ -192,7 +192,7 @@ class AppendedFileTest {
       assertThatThrownBy(() -> file.append(bytes)).hasMessageContaining("ENOSPC");
       assertThatThrownBy(() -> file.append(bytes))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("an earlier write failed");
+          .hasMessageEndingWith(" failed earlier");
       assertThatThrownBy(() -> AppendedFile.commit(List.of(file)))
           .isInstanceOf(MisuseException.class);
     }
