@@ -39,6 +39,20 @@ public final class Page {
   private static final int ROW_PIXELS = 26;
   private static final int AXIS_PIXELS = 52;
 
+  /// The headings of the table of all figures.
+  private static final List<String> HEADINGS =
+      List.of(
+          "group",
+          "data",
+          "cache",
+          "contender",
+          "median GB/s",
+          "least GB/s",
+          "most GB/s",
+          "runs",
+          "share of ceiling",
+          "note");
+
   private final Result result;
   private final Charts charts;
   private final StringBuilder html = new StringBuilder();
@@ -300,7 +314,7 @@ public final class Page {
   private void figures() {
     title("All figures");
     html.append("<div class=\"scroll\"><table>\n<tr>");
-    for (String heading : "|what|cache|by|GB/s|least|most|runs|of ceiling|".split("\\|", -1)) {
+    for (String heading : HEADINGS) {
       html.append("<th>").append(heading).append("</th>");
     }
     html.append("</tr>\n");

@@ -15,7 +15,16 @@ public final class BenchTable {
   private BenchTable() {}
 
   public static void print(Result result, PrintWriter out) {
-    Table table = new Table("", "what", "cache", "by", "GB/s", "least-most", "runs", "of ceiling");
+    Table table =
+        new Table(
+            "group",
+            "data",
+            "cache",
+            "contender",
+            "median GB/s",
+            "least-most GB/s",
+            "runs",
+            "share of ceiling");
     for (Group group : Group.values()) {
       for (Point point : result.points(group)) {
         Spread spread = point.spread();
