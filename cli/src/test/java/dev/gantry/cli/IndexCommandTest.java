@@ -127,7 +127,7 @@ class IndexCommandTest {
     TestSamples.run("index", first);
     CommandLineRun run = check(1, first, second);
     assertThat(run.out()).isEqualTo(first + ": usable, 2 records, 2 features\n");
-    assertThat(run.err()).isEqualTo("gantry: " + indexOf(second) + " is not there\n");
+    assertThat(run.err()).isEqualTo("gantry: " + indexOf(second) + " does not exist\n");
     Map<?, ?> document = TestSamples.json(check(1, "--json", first, second));
     assertThat(document.get("files"))
         .isEqualTo(
@@ -139,7 +139,7 @@ class IndexCommandTest {
                     "usable",
                     false,
                     "reason",
-                    indexOf(second) + " is not there")));
+                    indexOf(second) + " does not exist")));
     assertThat(indexOf(second)).doesNotExist();
   }
 

@@ -104,7 +104,7 @@ class WebDatasetCorpusTest {
   @Test
   void indexesAreBuiltAndChecked() throws IOException {
     Path file = Files.copy(CORPUS.resolve("plain.tar"), temporary.resolve("a.tar"));
-    assertThat(TestSamples.fail(1, "index", "--check", file).err()).contains("is not there");
+    assertThat(TestSamples.fail(1, "index", "--check", file).err()).contains("does not exist");
     assertThat(TestSamples.run("index", temporary).out()).contains("12 records, 4 features");
     assertThat(TestSamples.names(temporary)).containsExactly("a.tar", "a.tar.gantry-index");
     assertThat(TestSamples.run("index", "--check", file).out()).contains("usable, 12 records");

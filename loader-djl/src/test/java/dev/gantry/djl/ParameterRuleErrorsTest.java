@@ -99,7 +99,7 @@ class ParameterRuleErrorsTest extends ParameterRulesFixture {
         parameters("p", "q", "r"),
         names,
         "'q', 'r'",
-        "near to it: 'layer.wieght'",
+        "similar names are 'layer.wieght'",
         "tensor 'layer.wieght'",
         "optPartial(true)");
     LoadOptions partial = LoadOptions.builder().optPartial(true).build();

@@ -68,7 +68,8 @@ class TensorSelectionTest {
         .hasMessageNotContaining("scalar");
     assertThatThrownBy(() -> TensorSelection.names(List.of("xyz")).of(tensors))
         .isInstanceOf(MisuseException.class)
-        .hasMessage("no tensor 'xyz' among 6 tensors");
+        .hasMessageStartingWith("there is no tensor 'xyz' among 6; their names are '")
+        .hasMessageEndingWith(" and 2 more");
   }
 
   @Test
@@ -106,7 +107,7 @@ class TensorSelectionTest {
         .hasMessageContaining("'odd'");
     assertThatThrownBy(() -> TensorSelection.all().rows("oddd", 0, 2).of(tensors))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("near to it: 'odd'");
+        .hasMessageContaining("similar names are 'odd'");
   }
 
   @ParameterizedTest

@@ -177,7 +177,7 @@ class TfRecordDatasetTest {
     assertThatThrownBy(() -> dataset(without).optRank(1, 2).optShuffle(3).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContainingAll(
-            "optIndex must be given where several ranks shuffle", "gantry-index is not there");
+            "optIndex must be given where several ranks shuffle", "gantry-index does not exist");
     dataset(without).optRank(1, 2).build().close();
     for (IndexUse use : List.of(IndexUse.WHERE_THERE, IndexUse.NONE, IndexUse.BUILD)) {
       try (TfRecordDataset rank =

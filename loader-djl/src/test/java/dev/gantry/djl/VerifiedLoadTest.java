@@ -133,7 +133,7 @@ class VerifiedLoadTest {
   void checksumsThatAreMissingStaleOrDamagedAreErrors() throws IOException {
     assertThatThrownBy(() -> load(VERIFIED))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("w.safetensors.gantry-sums is not there")
+        .hasMessageContaining("w.safetensors.gantry-sums does not exist")
         .hasMessageContaining("`gantry index ");
     build();
     byte[] sums = Files.readAllBytes(SafetensorsSums.sumsFile(file));

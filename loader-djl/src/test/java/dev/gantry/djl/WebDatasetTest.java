@@ -189,7 +189,7 @@ class WebDatasetTest {
     write();
     assertThatThrownBy(() -> dataset(folder.toString()).optIndex(IndexUse.REQUIRE).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("train-000.tar.gantry-index is not there; index the archive");
+        .hasMessageContaining("train-000.tar.gantry-index does not exist; index the archive");
     try (NDManager manager = NDManager.newBaseManager();
         WebDataset scanned =
             dataset(folder.toString()).optShuffle(7).optIndex(IndexUse.NONE).build()) {

@@ -275,7 +275,7 @@ class BatchInferenceTest {
     assertThat(ask(named, "pooler_output")).isEqualTo(RowFactory.create(2f));
     assertThatThrownBy(() -> ask(named, "pooled", "last_hidden_state"))
         .hasStackTraceContaining(
-            "the model has no output 'pooled', but [last_hidden_state, pooler_output]");
+            "the model has no output 'pooled'; its outputs are [last_hidden_state, pooler_output]");
   }
 
   @Test
@@ -322,7 +322,7 @@ class BatchInferenceTest {
     try (BatchInference inference = builder.build()) {
       assertThatThrownBy(() -> inference.run(rows(3).select("id")))
           .isInstanceOf(MisuseException.class)
-          .hasMessage("no column 'features', but [id]");
+          .hasMessage("the rows have no column 'features'; their columns are [id]");
       assertThatThrownBy(() -> inference.run(rows(3).withColumn("score", lit(1))))
           .isInstanceOf(MisuseException.class)
           .hasMessage("column 'score' is there already");

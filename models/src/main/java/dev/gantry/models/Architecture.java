@@ -113,7 +113,7 @@ record Architecture(
           .config()
           .refuse(
               "architectures",
-              "'" + name + "' is not known; known are " + String.join(", ", known));
+              "'" + name + "' is not known; the known ones are " + String.join(", ", known));
     }
     return name;
   }

@@ -104,7 +104,7 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
       throw new MisuseException(
           location
               + (found.isEmpty()
-                  ? " has no config.json, so it is no model"
+                  ? " has no config.json, so it is not a model"
                   : " has no config.json, and several GGUF files: name one, such as "
                       + found.getFirst().fileName()));
     }

@@ -225,7 +225,7 @@ final class HubConfig {
 
   private <T> List<T> choices(String key, List<String> words, Map<String, T> known) {
     if (!known.keySet().containsAll(words)) {
-      throw refuse(key, "known are " + String.join(", ", new TreeSet<>(known.keySet())));
+      throw refuse(key, "it must be one of " + String.join(", ", new TreeSet<>(known.keySet())));
     }
     return words.stream().map(known::get).toList();
   }

@@ -157,8 +157,8 @@ record SentenceFolder(
           || kind.equals(TRANSFORMER) != modules.isEmpty()) {
         throw each.refuse(
             "type",
-            "known are sentence_transformers' Transformer, which comes first, and Pooling, Dense,"
-                + " Normalize");
+            "it must be sentence_transformers' Transformer, which comes first, or its Pooling,"
+                + " Dense or Normalize");
       }
       Path folder = root.resolve(each.word("path", "")).normalize();
       if (!folder.startsWith(root.normalize())) {
@@ -315,7 +315,8 @@ record SentenceFolder(
     UnaryOperator<NDArray> known = FUNCTIONS.get(name.substring(name.lastIndexOf('.') + 1));
     if (known == null || !name.startsWith("torch.nn.")) {
       throw config.refuse(
-          key, "known of torch.nn are " + String.join(", ", new TreeSet<>(FUNCTIONS.keySet())));
+          key,
+          "it must be one of torch.nn: " + String.join(", ", new TreeSet<>(FUNCTIONS.keySet())));
     }
     return known;
   }

@@ -94,6 +94,6 @@ class HubByNameTest {
     SERVER.put("datasets/owner/rows", "rows.csv", new byte[3]);
     assertThatThrownBy(() -> HubModel.of("hf://datasets/owner/rows"))
         .isInstanceOf(MisuseException.class)
-        .hasMessage("hf://datasets/owner/rows has no config.json, so it is no model");
+        .hasMessage("hf://datasets/owner/rows has no config.json, so it is not a model");
   }
 }

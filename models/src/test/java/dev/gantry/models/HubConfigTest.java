@@ -26,9 +26,9 @@ class HubConfigTest {
       quoteCharacter = '`',
       textBlock =
           """
-          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, camembert,
+          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; it must be one of bert, camembert,
           llama | "model_type": "llama" | "model_kind": "llama" | has no 'model_type'
-          llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; known are LlamaForCausalLM, LlamaForQuestionAnswering
+          llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; the known ones are LlamaForCausalLM, LlamaForQuestionAnswering
           llama | "LlamaForCausalLM" | 7 | 'architectures' is an array; it must be an array of strings
           llama | "vocab_size": 261 | "vocab": 261 | has no 'vocab_size'
           llama | "vocab_size": 261 | "vocab_size": 0 | 'vocab_size' is 0; it must be a whole number from 1 to 16777216
@@ -39,8 +39,8 @@ class HubConfigTest {
           llama | "num_hidden_layers": 3 | "num_hidden_layers": 100000 | it must be a whole number from 1 to 1024
           llama | "num_key_value_heads": 2 | "num_key_value_heads": 3 | num_attention_heads must be a multiple of num_key_value_heads (are 4 and 3)
           llama | "head_dim": 16 | "head_dim": 15 | a head's size must be even
-          llama | "hidden_act": "silu" | "hidden_act": "hardswish" | 'hidden_act' is "hardswish"; known are gelu
-          llama | "rope_type": "default" | "rope_type": "proportional" | 'rope_parameters.rope_type' is "proportional"; known are default, dynamic, linear, llama3
+          llama | "hidden_act": "silu" | "hidden_act": "hardswish" | 'hidden_act' is "hardswish"; it must be one of gelu
+          llama | "rope_type": "default" | "rope_type": "proportional" | 'rope_parameters.rope_type' is "proportional"; it must be one of default, dynamic, linear, llama3
           llama | "rope_type": "default" | "rope_type": "llama3" | has no 'rope_parameters.low_freq_factor'
           llama | "rope_theta": 10000.0 | "rope_theta": -1 | 'rope_parameters.rope_theta' is -1; it must be a number above 0
           llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0
@@ -61,7 +61,7 @@ class HubConfigTest {
           bert | "is_decoder": false | "is_decoder": true | 'is_decoder' is true; it is not supported
           bert | "is_decoder": false | "position_embedding_type": "relative_key" | it must be absolute
           vit | "patch_size": 8 | "patch_size": 33 | 'patch_size' is 33; it must be no more than image_size, 32
-          resnet | "layer_type": "basic" | "layer_type": "plain" | 'layer_type' is "plain"; known are basic, bottleneck
+          resnet | "layer_type": "basic" | "layer_type": "plain" | 'layer_type' is "plain"; it must be one of basic, bottleneck
           resnet | "depths": [ | "depths": [3, | 'depths' is an array; it must have as many numbers as hidden_sizes, 2
           resnet | "hidden_sizes": [ | "hidden_sizes": [], "sizes": [ | 'hidden_sizes' is an array; it must be an array of 1 to
           resnet-neck2 | 48 | 50 | 'hidden_sizes' is an array; a bottleneck's sizes must be multiples of 4
@@ -73,7 +73,7 @@ class HubConfigTest {
           smollm3-window | "sliding_attention" | "narrow_attention" | it must be full_attention or sliding_attention for each layer
           smollm3-window | "sliding_window": 3 | "sliding_window": null | 'layer_types' is an array; a layer has a window, and none is given
           smollm3 | "no_rope_layers": [ | "no_rope_layers": [1, | 'no_rope_layers' is an array; it must be 0 or 1 for each layer
-          resnet | "model_type": "resnet" | "model_type": "resnet", "depths": [1] | a second 'depths'
+          resnet | "model_type": "resnet" | "model_type": "resnet", "depths": [1] | 'depths' occurs twice
           """)
   void aWrongValueIsNamed(String model, String right, String wrong, String message)
       throws IOException {

@@ -91,8 +91,8 @@ class HubInputsTest extends HubModelFixture {
       assertThatThrownBy(() -> predictor.predict(new NDList(ids, mask)))
           .rootCause()
           .hasMessage(
-              "the input 'atention_mask' is none of input_ids, attention_mask, token_type_ids, by"
-                  + " whose names others are given");
+              "the input 'atention_mask' must have one of the names input_ids, attention_mask,"
+                  + " token_type_ids, as the other inputs do");
     }
   }
 

@@ -290,12 +290,13 @@ class TextEmbedderTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "cls-dense|modules.json|.models.Pooling|.models.LSTM|Pooling, Dense, Normalize",
+        "cls-dense|modules.json|.models.Pooling|.models.LSTM|Pooling, Dense or Normalize",
         "cls-dense|modules.json|sentence_transformers.models.Dense|my.Dense|my.Dense",
         "cls-dense|modules.json|2_Dense|../2_Dense|it must lie in the folder",
         "cls-dense|1_Pooling/config.json|\"pooling_mode_cls_token\"|\"pooling_mode_first\"|pooling_mode_first",
-        "cls-dense|2_Dense/config.json|activation.Tanh|activation.Softplus|known of torch.nn are",
-        "cls-dense|2_Dense/config.json|torch.nn.modules|my.own|known of torch.nn are",
+        "cls-dense|2_Dense/config.json|activation.Tanh|activation.Softplus|it must be one of"
+            + " torch.nn:",
+        "cls-dense|2_Dense/config.json|torch.nn.modules|my.own|it must be one of torch.nn:",
         "cls-dense|2_Dense/config.json|12|13|the tensors linear.weight and linear.bias do not fit",
         "cls-dense|2_Dense/config.json|\"bias\": true|\"bias\": false|do not fit",
         "cls-dense|2_Dense/config.json|\"bias\": true|\"use_residual\": true|use_residual",

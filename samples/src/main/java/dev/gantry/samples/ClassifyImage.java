@@ -39,7 +39,7 @@ public final class ClassifyImage {
     HubModel hub = HubModel.of(arguments[0]);
     Shape images = hub.inputShapes()[0];
     if (images.dimension() != 4) {
-      throw new IllegalArgumentException(arguments[0] + " takes no images, but " + images);
+      throw new IllegalArgumentException(arguments[0] + " takes no images; it takes " + images);
     }
     int height = (int) images.get(2);
     int width = (int) images.get(3);

@@ -72,7 +72,7 @@ final class ShardFolder implements ShardWriter.Output {
     Path work = JointFiles.unfinished(folder);
     if (Files.exists(work, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
-      throw new MisuseException(work + " is there, but no folder; name another place");
+      throw new MisuseException(work + " exists and is not a folder; name another path");
     }
     Set<Path> ours = new HashSet<>(JointFiles.known(folder, index, file -> sizes(session, file)));
     FolderEntries.of(folder).stream()
@@ -83,7 +83,7 @@ final class ShardFolder implements ShardWriter.Output {
         .ifPresent(file -> {
           throw new MisuseException(
               file
-                  + " is no unfinished work of a writer's: another program wrote it, or its "
+                  + " is not unfinished work of a writer: another program wrote it, or its "
                   + ShardSet.FILE_NAME
                   + " is missing; name another place");
         });

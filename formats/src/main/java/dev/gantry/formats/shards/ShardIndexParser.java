@@ -57,7 +57,7 @@ final class ShardIndexParser {
   }
 
   ShardSet parse() {
-    json.require(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
+    json.require(Kind.OBJECT, "not-an-object", "the index");
     MemberNames members = new MemberNames(json, "the index", 0);
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (members.next()) {
@@ -105,13 +105,13 @@ final class ShardIndexParser {
     return new ShardSet(bytes.file(), blockBytes, fields, metadata, shards);
   }
 
-  private String string(String fault, String detail) {
-    json.require(Kind.STRING, fault, detail);
+  private String string(String fault, String subject) {
+    json.require(Kind.STRING, fault, subject);
     return json.string();
   }
 
   private void format() {
-    String format = string("invalid-format", "the format is no string");
+    String format = string("invalid-format", "the format");
     if (!format.equals(ShardSet.FORMAT)) {
       throw json.malformed("unknown-format", "'" + format + "', not '" + ShardSet.FORMAT + "'");
     }
@@ -131,7 +131,7 @@ final class ShardIndexParser {
       throw json.malformed(
           "invalid-block-bytes",
           size
-              + " is no multiple of "
+              + " is not a multiple of "
               + ShardSet.PAGE_BYTES
               + " from there to "
               + ShardSet.MAX_BLOCK_BYTES);
@@ -146,20 +146,19 @@ final class ShardIndexParser {
   }
 
   private void metadata() {
-    json.require(Kind.OBJECT, "invalid-metadata", "metadata is no object");
+    json.require(Kind.OBJECT, "invalid-metadata", "metadata");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
       json.countNote();
       if (metadata.containsKey(key)) {
-        throw json.malformed("duplicate-note", "a second note '" + key + "'");
+        throw json.malformed("duplicate-note", "note '" + key + "' occurs twice");
       }
-      metadata.put(
-          key, string("metadata-not-a-string", "the note '" + key + "' in metadata is no string"));
+      metadata.put(key, string("metadata-not-a-string", "the note '" + key + "' in metadata"));
     }
   }
 
   private void fields() {
-    json.require(Kind.ARRAY, "invalid-fields", "fields is no array");
+    json.require(Kind.ARRAY, "invalid-fields", "fields");
     long position = json.valueOffset();
     Set<String> names = new HashSet<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
@@ -167,12 +166,12 @@ final class ShardIndexParser {
         throw json.malformed("too-many-fields", "more than " + ShardSet.MAX_FIELDS + " fields");
       }
       json.countEntry();
-      json.require(Kind.OBJECT, "invalid-field", "a field is no object");
+      json.require(Kind.OBJECT, "invalid-field", "a field");
       long fieldPosition = json.valueOffset();
       Field field = field(fieldPosition);
       if (!names.add(field.name())) {
         throw json.malformedAt(
-            fieldPosition, "duplicate-name", "a second field '" + field.name() + "'");
+            fieldPosition, "duplicate-name", "field '" + field.name() + "' occurs twice");
       }
       fields.add(field);
     }
@@ -189,7 +188,7 @@ final class ShardIndexParser {
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (members.next()) {
         case "name" -> {
-          name = string("invalid-name", "a field's name is no string");
+          name = string("invalid-name", "a field's name");
           if (name.isEmpty()) {
             throw json.malformed("empty-name", "a field has the empty name");
           }
@@ -217,13 +216,13 @@ final class ShardIndexParser {
   }
 
   private void shards() {
-    json.require(Kind.ARRAY, "invalid-shards", "shards is no array");
+    json.require(Kind.ARRAY, "invalid-shards", "shards");
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       if (shards.size() == ShardSet.MAX_SHARDS) {
         throw json.malformed("too-many-shards", "more than " + ShardSet.MAX_SHARDS + " shards");
       }
       json.countEntry();
-      json.require(Kind.OBJECT, "invalid-shard", "a shard is no object");
+      json.require(Kind.OBJECT, "invalid-shard", "a shard");
       positions.add(json.valueOffset());
       shards.add(shard(json.valueOffset()));
     }
@@ -251,16 +250,16 @@ final class ShardIndexParser {
   }
 
   private String shardName() {
-    String name = string("shard-name-not-a-string", "a shard's file name is no string");
+    String name = string("shard-name-not-a-string", "a shard's file name");
     JsonMembers.checkFileName(json, name, "a shard is '" + name + "'");
     if (!shardNames.add(name)) {
-      throw json.malformed("duplicate-shard", "a second shard '" + name + "'");
+      throw json.malformed("duplicate-shard", "shard '" + name + "' occurs twice");
     }
     return name;
   }
 
   private long[] offsets() {
-    json.require(Kind.ARRAY, "invalid-offsets", "offsets is no array");
+    json.require(Kind.ARRAY, "invalid-offsets", "offsets");
     LongStream.Builder offsets = LongStream.builder();
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
@@ -276,7 +275,7 @@ final class ShardIndexParser {
 
   /// Reads the checksums, eight lower-case hexadecimal digits for each block.
   private int[] sums() {
-    String text = string("invalid-crc32c", "crc32c is no string");
+    String text = string("invalid-crc32c", "crc32c");
     if (text.length() % SUM_DIGITS != 0) {
       throw json.malformed("crc32c-length", text.length() + " digits, not " + SUM_DIGITS + " each");
     }
@@ -284,7 +283,8 @@ final class ShardIndexParser {
     for (int i = 0; i < text.length(); i++) {
       char digit = text.charAt(i);
       if (!HexFormat.isHexDigit(digit) || (digit >= 'A' && digit <= 'F')) {
-        throw json.malformed("invalid-crc32c", "'" + digit + "' is no lower-case hex digit");
+        throw json.malformed(
+            "invalid-crc32c", "'" + digit + "' is not a lower-case hexadecimal digit");
       }
       sums[i / SUM_DIGITS] = sums[i / SUM_DIGITS] << 4 | HexFormat.fromHexDigit(digit);
     }

@@ -123,7 +123,7 @@ class ShardFolderTest {
     Path work = Files.createSymbolicLink(unfinished(), elsewhere);
     assertThatThrownBy(this::write)
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining(".gantry-unfinished is there, but no folder");
+        .hasMessageContaining(".gantry-unfinished exists and is not a folder");
     assertThat(work).isSymbolicLink();
     Files.delete(work);
     Files.createSymbolicLink(Files.createDirectory(work).resolve("shard-00007.bin"), precious);

@@ -56,12 +56,12 @@ class ShardWriterFaultsTest extends ShardWriterFixture {
   @Test
   void whatIsInTheWayIsNotRemoved() throws IOException {
     Files.writeString(folder(), "a file");
-    assertThatThrownBy(() -> writer(session, 1)).hasMessageContaining("is there, but no folder");
+    assertThatThrownBy(() -> writer(session, 1)).hasMessageContaining("exists and is not a folder");
     Files.delete(folder());
     Files.createDirectories(folder().resolve("shard-00000.bin"));
     assertThatThrownBy(() -> writer(session, 1))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("shard-00000.bin is no unfinished work of a writer's");
+        .hasMessageContaining("shard-00000.bin is not unfinished work of a writer");
   }
 
   @Test

@@ -165,7 +165,8 @@ final class S3Errors {
           switch (status) {
             case 301 -> "the bucket is in another region: set AWS_REGION";
             case 400 -> "Bad Request; are the credentials still valid?";
-            case 403 -> "Forbidden: the credentials do not allow this, or the object is not there";
+            case 403 ->
+                "Forbidden: the credentials do not allow this, or the object does not exist";
             case 404 -> "Not Found";
             case 412 -> "the file changed after it was opened";
             case 429 -> "Too Many Requests";
@@ -190,7 +191,7 @@ final class S3Errors {
       String profile =
           ProfileFileSystemSetting.AWS_PROFILE
               .getStringValue()
-              .map(name -> "; the profile " + name + " has none, or is not there")
+              .map(name -> "; the profile " + name + " has none, or does not exist")
               .orElse("");
       return "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or"
           + " run where AWS gives them"

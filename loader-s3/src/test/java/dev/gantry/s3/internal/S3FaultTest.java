@@ -241,7 +241,7 @@ class S3FaultTest {
     assertThat(failure().failure())
         .isEqualTo(
             new Failure.Remote(
-                403, "Forbidden: the credentials do not allow this, or the object is not there"));
+                403, "Forbidden: the credentials do not allow this, or the object does not exist"));
   }
 
   @Test

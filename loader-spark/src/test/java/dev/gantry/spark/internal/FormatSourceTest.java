@@ -50,7 +50,8 @@ class FormatSourceTest {
   })
   void anOptionThatTheFormatDoesNotHaveIsRefused(String format, String option, String there) {
     Path set = folder.resolve("set");
-    String message = "'" + option + "' is no option of " + format + ", whose are " + there;
+    String message =
+        "'" + option + "' is not an option of " + format + "; its options are " + there;
     assertThatThrownBy(() -> rows().write().format(format).option(option, "1").save(set.toString()))
         .isInstanceOf(MisuseException.class)
         .hasMessage(message);

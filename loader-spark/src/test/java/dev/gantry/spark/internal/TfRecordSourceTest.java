@@ -147,9 +147,11 @@ class TfRecordSourceTest {
                 .schema("label byte")
                 .load(folder.toString())
                 .collectAsList())
-        .hasStackTraceContaining("record 1: feature 'label' is 300, no tinyint");
+        .hasStackTraceContaining(
+            "record 1: feature 'label' is 300, which does not fit a column of type tinyint");
     assertThatThrownBy(() -> select(file, "label boolean").collectAsList())
-        .hasStackTraceContaining("record 0: feature 'label' is 7, no boolean");
+        .hasStackTraceContaining(
+            "record 0: feature 'label' is 7, which does not fit a column of type boolean");
     assertThatThrownBy(() ->
             SPARK
                 .read()
@@ -165,7 +167,8 @@ class TfRecordSourceTest {
                 .schema("pixels float")
                 .load(file.toString())
                 .collectAsList())
-        .hasStackTraceContaining("feature 'pixels' has 2 values; its column is no array");
+        .hasStackTraceContaining(
+            "feature 'pixels' has 2 values; its column must be an array to hold them");
   }
 
   /// A feature that only a late record has counts as a feature of the file.
@@ -181,12 +184,12 @@ class TfRecordSourceTest {
     }
     assertThatThrownBy(() -> select(file, "id long, idd long").collectAsList())
         .isInstanceOf(MisuseException.class)
-        .hasMessage(file + " has no feature 'idd' in any record, but [id, late]");
+        .hasMessage(file + " has no feature 'idd' in any record; they have [id, late]");
     assertThat(select(file, "id long, late float").where("late = 1").count()).isEqualTo(1);
     var _ = TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), GantrySession.shared());
     assertThat(select(file, "late float").where("late is null").count()).isEqualTo(299);
     assertThatThrownBy(() -> select(file, "idd long").collectAsList())
-        .hasMessage(file + " has no feature 'idd' in any record, but [id, late]");
+        .hasMessage(file + " has no feature 'idd' in any record; they have [id, late]");
   }
 
   private static Dataset<Row> select(Path file, String schema) {

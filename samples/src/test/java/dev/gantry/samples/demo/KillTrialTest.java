@@ -64,7 +64,7 @@ class KillTrialTest {
       assertThatThrownBy(child::step)
           .isInstanceOf(CheckFailedException.class)
           .hasMessageStartingWith("the training ended by itself, with code 1: ")
-          .hasMessageContaining(file + " is there, but no folder");
+          .hasMessageContaining(file + " exists and is not a folder");
     }
   }
 

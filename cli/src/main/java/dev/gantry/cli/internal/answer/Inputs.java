@@ -161,7 +161,8 @@ public final class Inputs {
       if (WHOLE.contains(dtype) || FLOATS.contains(dtype)) {
         return dtype;
       }
-      throw json.malformed("unknown-dtype", "input '" + name + "' has dtype '" + dtype + "'");
+      throw json.malformed(
+          "unknown-dtype", "input '" + name + "' has the unknown dtype '" + dtype + "'");
     }
     throw json.unwanted("invalid-dtype", "the dtype of input '" + name + "' must be a string");
   }

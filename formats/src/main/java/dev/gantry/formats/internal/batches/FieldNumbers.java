@@ -112,7 +112,7 @@ public final class FieldNumbers {
         (_, value) -> {
           if (!(value instanceof Long number)) {
             throw new MisuseException(
-                "the field '" + name + "' is no integer, so it has no classes");
+                "the field '" + name + "' is not an integer, so it has no classes");
           }
           long _ = counts.merge(number, 1L, Long::sum);
           requireClasses(name, counts.size());

@@ -47,7 +47,7 @@ final class ManifestParser {
   }
 
   Manifest parse() {
-    requireObject("not-an-object");
+    requireObject("not-an-object", "the manifest");
     MemberNames members = new MemberNames(json, "the manifest", 0);
     OptionalLong step = OptionalLong.empty();
     OptionalLong sequence = OptionalLong.empty();
@@ -67,14 +67,14 @@ final class ManifestParser {
         }
         case "step" -> step = OptionalLong.of(json.count("step"));
         case "sequence" -> sequence = OptionalLong.of(json.count("sequence"));
-        case "history" -> history = map(() -> json.count("save"));
+        case "history" -> history = map("history", () -> json.count("save"));
         case "finite" -> {
-          json.require(Kind.BOOLEAN, "invalid-finite", "neither true nor false");
+          json.require(Kind.BOOLEAN, "invalid-finite", "finite");
           finite = json.flag();
         }
-        case "state" -> state = map(() -> string("state"));
-        case "metrics" -> metrics = map(this::metric);
-        case "metadata" -> metadata = map(() -> string("metadata"));
+        case "state" -> state = map("state", () -> string("state"));
+        case "metrics" -> metrics = map("metrics", this::metric);
+        case "metadata" -> metadata = map("metadata", () -> string("metadata"));
         case "files" -> {
           if (withFiles) {
             files = files();
@@ -106,7 +106,7 @@ final class ManifestParser {
     OptionalLong found = OptionalLong.empty();
     boolean ofStep = false;
     try {
-      requireObject("not-an-object");
+      requireObject("not-an-object", "the manifest");
       for (boolean more = json.beginObject(); more; more = json.nextMember()) {
         switch (json.memberName()) {
           case "step" -> ofStep = json.count("step") == step;
@@ -160,12 +160,12 @@ final class ManifestParser {
     }
   }
 
-  private void requireObject(String kind) {
-    json.require(Kind.OBJECT, kind, "no object");
+  private void requireObject(String kind, String subject) {
+    json.require(Kind.OBJECT, kind, subject);
   }
 
   private String string(String noun) {
-    json.require(Kind.STRING, "invalid-" + noun, "not a string");
+    json.require(Kind.STRING, "invalid-" + noun, noun);
     return json.string();
   }
 
@@ -175,25 +175,25 @@ final class ManifestParser {
     try {
       return Double.parseDouble(text);
     } catch (NumberFormatException _) {
-      throw json.malformed("invalid-metric", "'" + text + "' is no number");
+      throw json.malformed("invalid-metric", "'" + text + "' is not a number");
     }
   }
 
-  private <V> SequencedMap<String, V> map(Supplier<V> value) {
-    requireObject("not-an-object");
+  private <V> SequencedMap<String, V> map(String subject, Supplier<V> value) {
+    requireObject("not-an-object", subject);
     SequencedMap<String, V> map = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
       json.countEntry();
       if (map.putIfAbsent(name, value.get()) != null) {
-        throw json.malformed("duplicate-name", "a second '" + name + "'");
+        throw json.malformed("duplicate-name", "'" + name + "' occurs twice");
       }
     }
     return map;
   }
 
   private List<FileEntry> files() {
-    json.require(Kind.ARRAY, "invalid-files", "no array");
+    json.require(Kind.ARRAY, "invalid-files", "files");
     List<FileEntry> files = new ArrayList<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       json.countEntry();
@@ -203,7 +203,7 @@ final class ManifestParser {
   }
 
   private FileEntry file() {
-    requireObject("invalid-file");
+    requireObject("invalid-file", "a file");
     long offset = json.valueOffset();
     String name = "";
     OptionalLong size = OptionalLong.empty();
@@ -215,7 +215,7 @@ final class ManifestParser {
         case "name" -> name = fileName();
         case "size" -> size = OptionalLong.of(json.count("size"));
         case "crc32c" -> sum = OptionalLong.of(checksum());
-        case "tensors" -> tensors = map(this::checksum);
+        case "tensors" -> tensors = map("tensors", this::checksum);
         default -> unknown();
       }
     }
@@ -245,7 +245,7 @@ final class ManifestParser {
       throw json.malformed("unsafe-file-name", "'" + name + "' cannot be a file's name here");
     }
     if (!fileNames.add(name)) {
-      throw json.malformed("duplicate-file", "a second file '" + name + "'");
+      throw json.malformed("duplicate-file", "file '" + name + "' occurs twice");
     }
     return name;
   }

@@ -117,8 +117,8 @@ public final class ExampleDecoder {
   private static MemorySegment absent(FeatureLayout feature, RawRecord where) {
     return feature
         .absent()
-        .orElseThrow(
-            () -> where.fault(MISSING_FEATURE, "feature '" + feature.name() + "' is not there"));
+        .orElseThrow(() ->
+            where.fault(MISSING_FEATURE, "the record lacks feature '" + feature.name() + "'"));
   }
 
   /// Returns how many units of a feature a record has. If the record lacks the feature, this is
@@ -154,7 +154,7 @@ public final class ExampleDecoder {
       FeatureValue value = reader.step(number);
       String which = "step " + step + ": ";
       if (value.kind() == null) {
-        throw fault(where, MISSING_FEATURE, feature, which + "is not there");
+        throw fault(where, MISSING_FEATURE, feature, which + "the value is missing");
       }
       long elements = elements(value, feature, where, which);
       if (elements != feature.unitElements()) {

@@ -111,7 +111,10 @@ public final class ExampleParser {
     }
     throw where.fault(
         "unknown-feature",
-        "feature '" + name + "' is none of " + features.stream().map(FeatureLayout::name).toList());
+        "feature '"
+            + name
+            + "' is unknown; the features are "
+            + features.stream().map(FeatureLayout::name).toList());
   }
 
   /// Whether a batch's shape depends on its records.

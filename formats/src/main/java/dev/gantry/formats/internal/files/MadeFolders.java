@@ -67,7 +67,7 @@ public final class MadeFolders {
         throw e;
       }
       if (!Files.isDirectory(folder)) {
-        throw new MisuseException(folder + " is there, but no folder; name another place");
+        throw new MisuseException(folder + " exists and is not a folder; name another path");
       }
       // Another writer may have made the folder just now.
       folders.sync(parent);

@@ -101,8 +101,8 @@ public final class GgufFormat implements WeightsFormat {
           0,
           first.isEmpty() ? "missing-data-files" : "several-files",
           first.isEmpty()
-              ? "the first of the numbered GGUF files is not there"
-              : first.size() + " GGUF files are no parts of one model; name one of them");
+              ? "the folder lacks the first of its numbered GGUF files"
+              : first.size() + " GGUF files are not parts of one model; name one of them");
     }
     try (FileBytes file = FileBytes.open(session, first.getFirst())) {
       return open(file);

@@ -96,7 +96,8 @@ record GgufHeader(
         long at = input.offset();
         Described info = readInfo();
         if (!names.add(info.name())) {
-          throw input.malformed(at, "duplicate-tensor", "a second tensor '" + info.name() + "'");
+          throw input.malformed(
+              at, "duplicate-tensor", "tensor '" + info.name() + "' occurs twice");
         }
         infos.add(info);
       }
@@ -131,7 +132,7 @@ record GgufHeader(
       long valueAt = input.offset();
       String value = type.read(input);
       if (notes.put(key, value) != null) {
-        throw input.malformed(at, "duplicate-note", "a second note '" + key + "'");
+        throw input.malformed(at, "duplicate-note", "note '" + key + "' occurs twice");
       }
       if (key.equals(ALIGNMENT)) {
         boolean isCount = type == GgufNote.UINT32;
@@ -215,7 +216,7 @@ record GgufHeader(
           throw input.malformed(
               info.at(),
               "unaligned-offset",
-              "%s begins at %s of the data, which is no multiple of %s"
+              "%s begins at %s of the data, which is not a multiple of %s"
                   .formatted(
                       subject(info.name()), Long.toUnsignedString(info.offset()), alignment));
         }

@@ -52,7 +52,7 @@ enum GgufNote {
       throw input.malformed(
           at,
           "unknown-note-type",
-          "a note's type is " + Integer.toUnsignedString(number) + "; known are 0 to 12");
+          "a note's type is " + Integer.toUnsignedString(number) + "; it must be 0 to 12");
     }
     return ALL.get(number);
   }

@@ -29,7 +29,7 @@ record IndexOpener(IndexFile index, boolean byRecords) {
     Optional<IndexFile.State> state = index.look();
     Optional<SafetensorsHeader> header = state.isEmpty() ? Optional.empty() : index.header();
     if (header.isEmpty()) {
-      return new Unusable(index.index() + " is not there");
+      return new Unusable(index.index() + " does not exist");
     }
     IndexNotes.Parser parser = new IndexNotes.Parser(index.index(), header.get().metadata());
     long version = parser.version(IndexFormat.FORMAT);

@@ -23,12 +23,14 @@ public final class JsonMembers {
   /// @param noun says in errors what `name` names
   public static DType dtype(JsonReader json, String noun, String name) {
     if (json.peek() != JsonReader.Kind.STRING) {
-      throw json.unwanted("invalid-dtype", subject(noun, name) + " has a dtype that is no string");
+      throw json.unwanted(
+          JsonReader.Kind.STRING, "invalid-dtype", "the dtype of " + subject(noun, name));
     }
     String spelled = json.string();
     return DType.named(spelled)
         .orElseThrow(() ->
-            json.malformed("unknown-dtype", subject(noun, name) + " has dtype '" + spelled + "'"));
+            json.malformed(
+                "unknown-dtype", subject(noun, name) + " has the unknown dtype '" + spelled + "'"));
   }
 
   /// Reads an array of dimensions. The kinds of errors are `invalid-shape`, `too-many-dimensions` and those
@@ -37,7 +39,8 @@ public final class JsonMembers {
   /// @param noun says in errors what `name` names
   public static TensorShape shape(JsonReader json, String noun, String name) {
     if (json.peek() != JsonReader.Kind.ARRAY) {
-      throw json.unwanted("invalid-shape", subject(noun, name) + " has a shape that is no array");
+      throw json.unwanted(
+          JsonReader.Kind.ARRAY, "invalid-shape", "the shape of " + subject(noun, name));
     }
     long[] dimensions = new long[4];
     int rank = 0;

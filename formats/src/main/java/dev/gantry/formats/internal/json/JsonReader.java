@@ -75,12 +75,18 @@ public final class JsonReader {
 
   /// The kind of a JSON value.
   public enum Kind {
-    OBJECT,
-    ARRAY,
-    STRING,
-    NUMBER,
-    BOOLEAN,
-    NULL
+    OBJECT("an object"),
+    ARRAY("an array"),
+    STRING("a string"),
+    NUMBER("a number"),
+    BOOLEAN("true or false"),
+    NULL("null");
+
+    private final String words;
+
+    Kind(String words) {
+      this.words = words;
+    }
   }
 
   /// Matches the parts of Jackson's messages that only a caller of Jackson could use: settings, and
@@ -140,17 +146,23 @@ public final class JsonReader {
       case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
       case VALUE_NULL -> Kind.NULL;
       case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
-          throw new IllegalStateException("at " + token + ", which is no value");
+          throw new IllegalStateException("at " + token + ", which begins no value");
     };
   }
 
   /// Requires that the next value is of a kind.
   ///
+  /// @param subject names the value in the error
   /// @throws MalformedFileException of kind `fault`, or of another kind if the value is no valid JSON
-  public void require(Kind wanted, String fault, String detail) {
+  public void require(Kind wanted, String fault, String subject) {
     if (peek() != wanted) {
-      throw unwanted(fault, detail);
+      throw unwanted(wanted, fault, subject);
     }
+  }
+
+  /// Makes the error of [#require], for callers whose subject takes work.
+  public MalformedFileException unwanted(Kind wanted, String fault, String subject) {
+    return unwanted(fault, subject + " must be " + wanted.words + ", not " + peek().words);
   }
 
   /// Enters an object. Returns whether it has a member. Call this only if [#peek] says that the
@@ -210,7 +222,7 @@ public final class JsonReader {
   ///     number, `negative-NOUN`, `fractional-NOUN` and `NOUN-too-large`
   public long count(String noun) {
     if (peek() != Kind.NUMBER) {
-      throw unwanted("invalid-" + noun, "not a number");
+      throw unwanted(Kind.NUMBER, "invalid-" + noun, noun);
     }
     String number = number();
     if (number.startsWith("-")) {

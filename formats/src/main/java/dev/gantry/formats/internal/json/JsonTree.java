@@ -84,7 +84,7 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
       offsets.put(name, offset);
       Optional<Object> value = value(json);
       if (value.isPresent() && members.put(name, value.get()) != null) {
-        throw json.malformedAt(offset, "duplicate-key", "a second '" + name + "'");
+        throw json.malformedAt(offset, "duplicate-key", "'" + name + "' occurs twice");
       }
     }
     return new JsonTree(members, offsets);

@@ -65,7 +65,7 @@ final class HeaderLiteral {
 
   /// @throws MalformedFileException if the text is no such dictionary
   HeaderLiteral parse() {
-    require(taken('{'), at, "not-a-dictionary", "the header is no dictionary");
+    require(taken('{'), at, "not-a-dictionary", "the header is not a dictionary");
     while (!taken('}')) {
       entry();
       require(taken(',') || peek() == '}', at, "not-a-literal", "a comma or } must follow");
@@ -105,7 +105,7 @@ final class HeaderLiteral {
 
   /// Reads a tuple such as `()`, `(7,)` or `(3, 5)`; `(7)` is no tuple.
   private void readShape() {
-    require(taken('('), at, "invalid-shape", "the shape is no tuple");
+    require(taken('('), at, "invalid-shape", "the shape is not a tuple");
     boolean comma = true;
     while (!taken(')')) {
       require(comma, at, "invalid-shape", "a comma must stand between two axes");
@@ -116,7 +116,7 @@ final class HeaderLiteral {
   }
 
   private long axis() {
-    String number = token(axis, "invalid-shape", "an axis is no integer");
+    String number = token(axis, "invalid-shape", "an axis is not an integer");
     String words = "an axis has length " + number;
     require(!number.startsWith("-"), matcher.start(), "negative-axis", words);
     try {
@@ -127,7 +127,7 @@ final class HeaderLiteral {
   }
 
   private String string(String what) {
-    String quoted = token(STRING, "not-a-literal", what + " is no plain string");
+    String quoted = token(STRING, "not-a-literal", what + " is not a plain string");
     return quoted.substring(1, quoted.length() - 1);
   }
 

@@ -47,7 +47,7 @@ public record NpyHeader(
     int minor = Byte.toUnsignedInt(prefix.get(7));
     if (major < 1 || major > 3 || minor != 0) {
       throw input.malformed(
-          6, "unknown-version", "version " + major + "." + minor + " is none of 1.0, 2.0 and 3.0");
+          6, "unknown-version", "version " + major + "." + minor + " is not 1.0, 2.0 or 3.0");
     }
     int lengthBytes = major == 1 ? Short.BYTES : Integer.BYTES;
     requireBytes(input, PREFIX_BYTES + lengthBytes);

@@ -39,7 +39,7 @@ final class NpzReader {
     long offset = member.extent().offset();
     if (!names.add(name)) {
       throw new MalformedFileException(
-          bytes.file(), offset, "duplicate-tensor", "a second tensor '" + name + "'");
+          bytes.file(), offset, "duplicate-tensor", "tensor '" + name + "' occurs twice");
     }
     String subject = member.subject() + ": ";
     if (member.isDeflated()) {

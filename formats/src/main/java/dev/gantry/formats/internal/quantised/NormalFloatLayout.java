@@ -30,7 +30,7 @@ final class NormalFloatLayout {
     layout.require(
         !shape.isEmpty() && shape.size() <= 2 && shape.stream().allMatch(one -> one >= 0),
         "wrong-shape",
-        "'" + state + "' says the shape " + shape + ", which is no matrix");
+        "'" + state + "' says the shape " + shape + ", which is not a matrix");
     layout.require(
         block >= 2 && block <= 1 << 20 && block % 2 == 0,
         "wrong-block",

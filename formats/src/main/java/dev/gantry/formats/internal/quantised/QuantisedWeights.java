@@ -156,7 +156,7 @@ public final class QuantisedWeights {
           tensor.extent().offset(),
           "unknown-quantisation",
           packed
-              ? "'%s' is quantised, and %s does not say how, or is not there (quant_method '%s')"
+              ? "'%s' is quantised, and %s does not exist or does not say how (quant_method '%s')"
                   .formatted(name, location, method)
               : "'" + name + "' is " + tensor.dtype() + ", and there are no scales for it");
     }

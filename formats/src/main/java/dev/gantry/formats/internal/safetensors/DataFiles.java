@@ -111,7 +111,7 @@ public record DataFiles(
             found.getFirst(),
             0,
             "missing-data-files",
-            "there is no index, and " + found.size() + " of " + count + " data files");
+            "the folder has no index, and only " + found.size() + " of " + count + " data files");
       }
     });
   }
@@ -188,7 +188,7 @@ public record DataFiles(
                 index.file(),
                 entry.offset(),
                 "missing-shard",
-                "'" + entry.dataFile() + "' with tensor '" + tensor + "' is not there");
+                "the file '" + entry.dataFile() + "' of tensor '" + tensor + "' does not exist");
           }
           files.put(entry.dataFile(), file);
         });

@@ -66,10 +66,14 @@ final class HeaderParser {
       throw malformed(
           0,
           "header-past-end",
-          "a header of " + length + " bytes in a file of " + bytes.length() + " bytes");
+          "the header of "
+              + length
+              + " bytes ends past the end of the file, which has "
+              + bytes.length()
+              + " bytes");
     }
     if (length == 0) {
-      throw malformed(0, "header-empty", "a header of no bytes");
+      throw malformed(0, "header-empty", "the header is empty");
     }
     return length;
   }
@@ -79,7 +83,7 @@ final class HeaderParser {
   }
 
   private void header(JsonReader json) {
-    json.require(JsonReader.Kind.OBJECT, "not-an-object", "the header is JSON, but no object");
+    json.require(JsonReader.Kind.OBJECT, "not-an-object", "the header");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String name = json.memberName();
       if (name.equals(SafetensorsHeader.METADATA)) {
@@ -93,7 +97,7 @@ final class HeaderParser {
 
   private void tensor(String name, JsonReader json) {
     if (entries.containsKey(name)) {
-      throw json.malformed("duplicate-tensor", "a second tensor '" + name + "'");
+      throw json.malformed("duplicate-tensor", "tensor '" + name + "' occurs twice");
     }
     if (entries.size() == SafetensorsHeader.MAX_TENSORS) {
       throw json.malformed(
@@ -107,20 +111,22 @@ final class HeaderParser {
   /// notes of one name counts.
   private void metadata(JsonReader json) {
     if (metadataSeen) {
-      throw json.malformed("duplicate-metadata", "a second __metadata__");
+      throw json.malformed("duplicate-metadata", "__metadata__ occurs twice");
     }
     metadataSeen = true;
     if (json.peek() == JsonReader.Kind.NULL) {
       json.skip();
       return;
     }
-    json.require(JsonReader.Kind.OBJECT, "invalid-metadata", "__metadata__ is no object");
+    json.require(JsonReader.Kind.OBJECT, "invalid-metadata", "__metadata__");
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String key = json.memberName();
       json.countNote();
       if (json.peek() != JsonReader.Kind.STRING) {
         throw json.unwanted(
-            "metadata-not-a-string", "the value of '" + key + "' in __metadata__ is no string");
+            JsonReader.Kind.STRING,
+            "metadata-not-a-string",
+            "the value of '" + key + "' in __metadata__");
       }
       metadata.put(key, json.string());
     }

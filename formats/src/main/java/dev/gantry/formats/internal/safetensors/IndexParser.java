@@ -34,13 +34,13 @@ final class IndexParser {
   }
 
   SafetensorsIndex parse() {
-    json.require(Kind.OBJECT, "not-an-object", "the index is JSON, but no object");
+    json.require(Kind.OBJECT, "not-an-object", "the index");
     @Nullable SequencedMap<String, SafetensorsIndex.Entry> weightMap = null;
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       switch (json.memberName()) {
         case "weight_map" -> {
           if (weightMap != null) {
-            throw json.malformed("duplicate-field", "a second weight_map");
+            throw json.malformed("duplicate-field", "weight_map occurs twice");
           }
           weightMap = weightMap();
         }
@@ -53,19 +53,21 @@ final class IndexParser {
           bytes.file(),
           0,
           "missing-weight-map",
-          "this JSON is no index of weights: it has no weight_map (its folder may hold weights)");
+          "this JSON has no weight_map, which an index of weights must have (its folder may hold"
+              + " weights)");
     }
     return new SafetensorsIndex(bytes.file(), weightMap);
   }
 
   private SequencedMap<String, SafetensorsIndex.Entry> weightMap() {
-    json.require(Kind.OBJECT, "invalid-weight-map", "weight_map is no object");
+    json.require(Kind.OBJECT, "invalid-weight-map", "weight_map");
     SequencedMap<String, SafetensorsIndex.Entry> weightMap = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       String tensor = json.memberName();
       long offset = json.valueOffset();
       if (json.peek() != Kind.STRING) {
-        throw json.unwanted("shard-name-not-a-string", "tensor '" + tensor + "' has no file name");
+        throw json.unwanted(
+            Kind.STRING, "shard-name-not-a-string", "the file name of tensor '" + tensor + "'");
       }
       String dataFile = dataFile(json.string(), tensor);
       if (weightMap.size() == SafetensorsHeader.MAX_TENSORS) {
@@ -85,7 +87,7 @@ final class IndexParser {
   private MalformedFileException duplicate(
       String tensor, String first, String second, long offset) {
     if (first.equals(second)) {
-      return json.malformedAt(offset, "duplicate-tensor", "a second tensor '" + tensor + "'");
+      return json.malformedAt(offset, "duplicate-tensor", "tensor '" + tensor + "' occurs twice");
     }
     return json.malformedAt(
         offset,

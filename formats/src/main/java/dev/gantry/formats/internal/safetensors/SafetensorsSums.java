@@ -137,7 +137,7 @@ public final class SafetensorsSums {
     Path sums = sumsFile(file);
     if (!Files.exists(sums)) {
       throw new MisuseException(
-          "%s is not there, which a verified load needs; `gantry index %s` makes it"
+          "%s does not exist, and a verified load needs it; `gantry index %s` makes it"
               .formatted(sums, file));
     }
     String text = TextFile.read(session, Location.of(sums), MAX_BYTES);

@@ -39,7 +39,7 @@ final class TensorEntryParser {
 
   Entry parse() {
     if (json.peek() != JsonReader.Kind.OBJECT) {
-      throw unwanted("tensor-not-an-object", "is no object");
+      throw json.unwanted(JsonReader.Kind.OBJECT, "tensor-not-an-object", subject());
     }
     long start = json.valueOffset();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
@@ -82,7 +82,8 @@ final class TensorEntryParser {
 
   private Offsets offsets() {
     if (json.peek() != JsonReader.Kind.ARRAY) {
-      throw unwanted("invalid-data-offsets", "has data_offsets that are no array");
+      throw json.unwanted(
+          JsonReader.Kind.ARRAY, "invalid-data-offsets", "data_offsets of " + subject());
     }
     long start = json.valueOffset();
     long[] pair = new long[2];
@@ -135,10 +136,6 @@ final class TensorEntryParser {
 
   private String subject() {
     return "tensor '" + name + "'";
-  }
-
-  private MalformedFileException unwanted(String kind, String detail) {
-    return json.unwanted(kind, subject() + " " + detail);
   }
 
   private MalformedFileException malformed(String kind, String detail) {

@@ -71,7 +71,7 @@ final class DcpMetadata {
     try (PickleInput input = PickleInput.of(bytes, new Extent(bytes.file(), 0, bytes.length()))) {
       PickleReader reader = new PickleReader(input, DcpMetadata::isKnown);
       if (!(reader.read() instanceof Instance metadata) || !is(metadata, "metadata.Metadata")) {
-        throw malformed(0, "not-dcp", "the pickle is no metadata of a distributed checkpoint");
+        throw malformed(0, "not-dcp", "the pickle is not the metadata of a distributed checkpoint");
       }
       dict(metadata, "storage_data").forEach(this::addItem);
       List<Tensor> tensors = new ArrayList<>();
@@ -227,14 +227,14 @@ final class DcpMetadata {
     if (field(instance, name) instanceof Dict(var entries)) {
       return entries;
     }
-    throw malformed(instance.offset(), "invalid-metadata", name + " is no dictionary");
+    throw malformed(instance.offset(), "invalid-metadata", name + " is not a dictionary");
   }
 
   private String text(Instance instance, String name) {
     if (field(instance, name) instanceof Text(String text)) {
       return text;
     }
-    throw malformed(instance.offset(), "invalid-metadata", name + " is no string");
+    throw malformed(instance.offset(), "invalid-metadata", name + " is not a string");
   }
 
   private long number(Instance instance, String name) {
@@ -243,7 +243,7 @@ final class DcpMetadata {
         && number <= Long.MAX_VALUE / 2) {
       return number;
     }
-    throw malformed(instance.offset(), "invalid-metadata", name + " is no place in a file");
+    throw malformed(instance.offset(), "invalid-metadata", name + " is not a place in a file");
   }
 
   private TensorShape shape(Instance holder, PickleValue value) {

@@ -130,7 +130,9 @@ final class DcpReader {
               file.file(),
               item.offset(),
               "wrong-chunk",
-              "the item is no tensor " + chunk.shape() + ", as the metadata says");
+              "the item is not a tensor of the shape "
+                  + chunk.shape()
+                  + ", which the metadata states");
         }
         chunks.put(chunk, tensor);
         checksums.addAll(archive.checksums());

@@ -108,7 +108,7 @@ final class PickleReader {
           throw input.fault(
               "unknown-opcode",
               String.format(
-                  Locale.ROOT, "0x%02x is no opcode of a pickle that PyTorch writes", opcode));
+                  Locale.ROOT, "0x%02x is not an opcode of a pickle that PyTorch writes", opcode));
     }
   }
 
@@ -155,7 +155,7 @@ final class PickleReader {
           UNSAFE,
           "the pickle refers to "
               + global.path()
-              + ", which is no tensor, storage or plain container; nothing of it was run");
+              + ", which is not a tensor, storage or plain container; nothing of it was run");
     }
     return global;
   }
@@ -163,7 +163,7 @@ final class PickleReader {
   /// Makes the value of a call. An ordered dictionary is made at once, since entries are put into it.
   private PickleValue call(PickleValue function, List<PickleValue> arguments) {
     if (!(function instanceof Global global)) {
-      throw input.invalid("a value is called that is no function");
+      throw input.invalid("a value is called that is not a function");
     }
     if (!global.module().equals("collections")) {
       return new Instance(global, arguments, input.opcodeOffset());
@@ -179,7 +179,7 @@ final class PickleReader {
           for (PickleValue pair : pairs) {
             List<PickleValue> both = requireItems(pair);
             if (both.size() != 2) {
-              throw input.invalid("an entry of a dictionary is no pair");
+              throw input.invalid("an entry of a dictionary is not a pair");
             }
             input.charge(VALUE_BYTES);
             dict.entries().put(both.getFirst(), both.getLast());
@@ -209,7 +209,7 @@ final class PickleReader {
 
   private void append(List<PickleValue> added) {
     if (!(peek() instanceof Items(List<PickleValue> values))) {
-      throw input.invalid("items are appended to a value that is no list");
+      throw input.invalid("items are appended to a value that is not a list");
     }
     input.charge((long) added.size() * Long.BYTES);
     values.addAll(added);
@@ -217,7 +217,7 @@ final class PickleReader {
 
   private void put(List<PickleValue> added) {
     if (!(peek() instanceof Dict(var entries)) || added.size() % 2 != 0) {
-      throw input.invalid("entries are put into a value that is no dictionary");
+      throw input.invalid("entries are put into a value that is not a dictionary");
     }
     input.charge((long) added.size() * VALUE_BYTES);
     for (int i = 0; i < added.size(); i += 2) {
@@ -285,7 +285,7 @@ final class PickleReader {
   private PickleValue remembered(long index) {
     PickleValue value = memo.get(index);
     if (value == null) {
-      throw input.invalid("value " + index + " of the memo is not there");
+      throw input.invalid("the memo has no value " + index);
     }
     return value;
   }
@@ -294,7 +294,7 @@ final class PickleReader {
     if (value instanceof Text(String text)) {
       return text;
     }
-    throw input.invalid("a name is no string");
+    throw input.invalid("a name is not a string");
   }
 
   private List<PickleValue> requireItems(PickleValue value) {

@@ -41,7 +41,7 @@ record PickleScalars(PickleInput input) {
       String digits = line.endsWith("L") ? line.substring(0, line.length() - 1) : line;
       return digits.length() > MAX_DIGITS ? new Opaque() : new Int(Long.parseLong(digits));
     } catch (NumberFormatException _) {
-      throw input.invalid("'" + line + "' is no number");
+      throw input.invalid("'" + line + "' is not a number");
     }
   }
 
@@ -122,7 +122,7 @@ record PickleScalars(PickleInput input) {
     try {
       return Long.parseLong(text(input.line(), StandardCharsets.ISO_8859_1));
     } catch (NumberFormatException _) {
-      throw input.invalid("an index of the memo is no number");
+      throw input.invalid("an index of the memo is not a number");
     }
   }
 

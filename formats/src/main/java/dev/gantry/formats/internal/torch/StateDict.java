@@ -114,7 +114,7 @@ final class StateDict {
     String name = name();
     StoredTensor tensor = tensors.tensor(name, call);
     if (found.putIfAbsent(name, tensor) != null) {
-      throw malformed("duplicate-tensor", "a second tensor '" + name + "'");
+      throw malformed("duplicate-tensor", "tensor '" + name + "' occurs twice");
     }
     if (found.size() > SafetensorsHeader.MAX_TENSORS) {
       throw malformed(
@@ -132,7 +132,9 @@ final class StateDict {
       if (part.isEmpty()) {
         throw malformed(
             "unnamed-tensor",
-            "a tensor lies under a key that is no string and no integer, after '" + name + "'");
+            "a tensor lies under a key that is neither a string nor an integer, after '"
+                + name
+                + "'");
       }
       name.append(name.isEmpty() ? "" : ".").append(part.get());
       if (characters + name.length() > MAX_NAME_CHARACTERS) {

@@ -43,7 +43,7 @@ final class TorchArchive {
         throw malformed(
             member.extent().offset() - archive.offset(),
             "duplicate-member",
-            "a second " + member.subject());
+            member.subject() + " occurs twice");
       }
     }
   }

@@ -207,7 +207,7 @@ final class TorchTensors {
     throw malformed(
         persistent.offset(),
         "invalid-storage",
-        "the pickle refers to something that is no storage");
+        "the pickle refers to something that is not a storage");
   }
 
   private long viewed(List<PickleValue> id, Persistent persistent) {

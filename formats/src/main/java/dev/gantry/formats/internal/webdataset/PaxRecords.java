@@ -82,7 +82,7 @@ record PaxRecords(Optional<String> path, OptionalLong size, boolean isSparse) {
       number = number * 10 + bytes[i] - '0';
     }
     if (!digits) {
-      throw new IllegalArgumentException("a length or size is no number");
+      throw new IllegalArgumentException("a length or size is not a number");
     }
     return number;
   }

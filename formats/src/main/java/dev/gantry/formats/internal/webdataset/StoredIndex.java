@@ -100,7 +100,7 @@ public final class StoredIndex {
     Optional<IndexFile.State> state = stored.look();
     Optional<SafetensorsHeader> header = state.isEmpty() ? Optional.empty() : stored.header();
     if (header.isEmpty()) {
-      return new Found.Unusable(stored.index() + " is not there");
+      return new Found.Unusable(stored.index() + " does not exist");
     }
     IndexNotes.Parser notes = new IndexNotes.Parser(stored.index(), header.get().metadata());
     long version = notes.version(FORMAT);

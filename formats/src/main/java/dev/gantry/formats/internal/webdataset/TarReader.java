@@ -140,7 +140,7 @@ public final class TarReader implements AutoCloseable {
       long size =
           header
               .size()
-              .orElseThrow(() -> fault(at, INVALID_HEADER, "the member's size is no number"));
+              .orElseThrow(() -> fault(at, INVALID_HEADER, "the member's size is not a number"));
       switch (header.type()) {
         case 'x', 'X' -> pax = records(at, size);
         case 'g' -> {

@@ -163,7 +163,7 @@ class ExampleCorpusTest {
               assertThat(fault.offset()).isEqualTo(second.offset());
             })
         .hasMessageContaining(file)
-        .hasMessageContaining("record 1: feature 'label'");
+        .hasMessageContaining("record 1: the record lacks feature 'label'");
 
     ExampleParser parser =
         new ExampleParser(

@@ -51,7 +51,7 @@ class UnknownFeatureTest {
         .hasMessage(
             "file: offset 40: unknown-feature: record 7: feature '"
                 + name
-                + "' is none of [label, steps]");
+                + "' is unknown; the features are [label, steps]");
   }
 
   @Test

@@ -87,7 +87,7 @@ class CatalogueRefusalTest extends IndexedFiles {
   @Test
   void aFileWithoutAnIndexSaysWhatToDo() throws IOException {
     Files.delete(TfRecordIndex.indexFile(files.get(2)));
-    refused("b.gantry-index is not there; index the file, or stream it");
+    refused("b.gantry-index does not exist; index the file, or stream it");
     Files.write(files.get(0), new byte[1]);
     refused("is stale: the file has 1 bytes");
   }

@@ -68,7 +68,7 @@ class IndexStalenessTest {
 
   @Test
   void thereIsNoneBeforeItIsBuilt() {
-    assertThat(refusal()).endsWith("data.tfrecord.gantry-index is not there");
+    assertThat(refusal()).endsWith("data.tfrecord.gantry-index does not exist");
   }
 
   @Test

@@ -273,7 +273,7 @@ class SafetensorsOutputTest {
   @Test
   void aFolderThatIsNoFolderIsAnError() throws IOException {
     Path file = Files.writeString(folder.resolve("x"), "");
-    assertRefused(sharded(file, 1), file + " is there, but no folder");
+    assertRefused(sharded(file, 1), file + " exists and is not a folder");
   }
 
   @Test

@@ -144,7 +144,7 @@ class TorchCorpusTest {
             catchThrowableOfType(
                 MalformedFileException.class, () -> open(CORPUS.resolve("evil-reduce.pt"))))
         .hasMessageEndingWith(
-            ": unsafe-global: the pickle refers to posix.system, which is no tensor, storage or"
+            ": unsafe-global: the pickle refers to posix.system, which is not a tensor, storage or"
                 + " plain container; nothing of it was run");
   }
 

@@ -137,7 +137,7 @@ class StoredIndexTest {
   @Test
   void missingAndStaleIndexesAreUnusable() throws IOException {
     assertThat(StoredIndex.open(SESSION, archive))
-        .isEqualTo(new StoredIndex.Found.Unusable(index + " is not there"));
+        .isEqualTo(new StoredIndex.Found.Unusable(index + " does not exist"));
     build(archive);
     Files.setLastModifiedTime(archive.path(), FileTime.fromMillis(1));
     assertThat(StoredIndex.open(SESSION, archive))

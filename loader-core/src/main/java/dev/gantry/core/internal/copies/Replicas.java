@@ -69,7 +69,8 @@ public final class Replicas {
   /// @throws MisuseException if there is no device, or one of them is named twice
   public static void require(List<Device> devices) {
     if (devices.isEmpty()) {
-      throw new MisuseException("a load onto several devices needs one at least");
+      throw new MisuseException(
+          "a load onto several devices must name one device or more (was none)");
     }
     if (new HashSet<>(devices).size() < devices.size()) {
       throw new MisuseException(

@@ -99,7 +99,8 @@ record FileVersion(String validator, long size) {
     String text = answer.headers().firstValue("Content-Range").orElse("none");
     Matcher range = CONTENT_RANGE.matcher(text);
     if (!range.matches()) {
-      throw refusal("the answer has no Content-Range with offsets and size, but " + text);
+      throw refusal(
+          "the Content-Range of the answer must have offsets and the size (was " + text + ")");
     }
     return range;
   }

@@ -67,7 +67,7 @@ public final class CudaDriver {
       }
       // This message is about JCuda's own library, which JCuda looks for in its jar, too.
       return words.startsWith("Error while loading native library")
-          ? "the jar org.jcuda:jcuda-natives is not there, or not for this system"
+          ? "the jar org.jcuda:jcuda-natives is missing, or is for another system"
           : words.lines().findFirst().orElse(words);
     }
   }

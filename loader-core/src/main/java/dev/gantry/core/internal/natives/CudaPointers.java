@@ -61,7 +61,7 @@ public final class CudaPointers {
     OptionalLong base = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
     OptionalLong bytes = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
     if (type.isEmpty() || base.isEmpty() || bytes.isEmpty()) {
-      return Availability.absent(hex(address) + " is no memory of a CUDA device");
+      return Availability.absent(hex(address) + " is not memory of a CUDA device");
     }
     return Availability.present(
         new Allocation(

@@ -47,7 +47,7 @@ final class ElfFile {
     }
     ByteBuffer header = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN);
     if (head.length < HEAD_BYTES || header.getInt(0) != MAGIC) {
-      return library + ": it is no shared library";
+      return library + ": it is not a shared library";
     }
     return header.getShort(MACHINE) == machine
         ? ""

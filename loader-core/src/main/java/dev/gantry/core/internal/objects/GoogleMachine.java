@@ -84,7 +84,9 @@ final class GoogleMachine {
     }
     if (answer.statusCode() != 200) {
       throw new IOException(
-          "the metadata server gives no token, but status " + answer.statusCode());
+          "the metadata server answered with status "
+              + answer.statusCode()
+              + " instead of a token");
     }
     read(answer.body());
   }

@@ -107,7 +107,7 @@ final class Frames {
       int count = header.get(JAVA_INT, 12);
       int length = header.get(JAVA_INT, 16);
       if (header.get(JAVA_LONG, 0) != MAGIC) {
-        throw refused("what listens there is no server of resident weights");
+        throw refused("what listens there is not a server of resident weights");
       }
       if (header.get(JAVA_INT, 8) != PROTOCOL) {
         throw refused(

@@ -152,7 +152,7 @@ public final class ResidentServer implements AutoCloseable {
       int mode = (int) Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS);
       if ((mode & S_IFMT) != S_IFSOCK) {
         throw new MisuseException(
-            "--socket must name a socket or nothing (was " + path + ", which is no socket)");
+            "--socket must name a socket or nothing (was " + path + ", which is not a socket)");
       }
     } catch (NoSuchFileException _) {
       // A missing socket will be made.

@@ -208,7 +208,8 @@ public final class CuFileTransport implements AutoCloseable {
 
   private DeviceSlab registered(Target.InSlab target) {
     if (!(target.slab() instanceof DeviceSlab slab)) {
-      throw new MisuseException("cuFile cannot fill this memory: it is no slab of a CUDA device");
+      throw new MisuseException(
+          "cuFile cannot fill this memory: it is not a slab of a CUDA device");
     }
     if (transport() == Transport.GDS) {
       // The slab stays registered after the use is closed.

@@ -241,7 +241,7 @@ class RegisteredMemoryGpuTest {
       check(JCudaDriver.cuMemFreeAsync(pooled, stream));
       check(JCudaDriver.cuStreamSynchronize(stream));
     }
-    assertThat(use(4096, 1)).contains("is no memory of a CUDA device");
+    assertThat(use(4096, 1)).contains("is not memory of a CUDA device");
     assertThat(hardware.registrations).isZero();
   }
 

@@ -141,7 +141,7 @@ class HttpFaultTest {
         "OTHER_ETAG | the file changed after it was opened",
         "NO_VALIDATOR | the file changed after it was opened",
         "OTHER_RANGE | the server sent another range",
-        "NO_RANGE | no Content-Range",
+        "NO_RANGE | Content-Range of the answer must have offsets and the size (was none)",
         "ENCODED | encoded: gzip",
         "NOT_FOUND | status 404",
         "FORBIDDEN | status 403",
@@ -167,7 +167,7 @@ class HttpFaultTest {
       value = {
         "WHOLE_FILE | the server does not serve ranges",
         "NO_VALIDATOR | neither a strong ETag nor Last-Modified",
-        "NO_RANGE | no Content-Range",
+        "NO_RANGE | Content-Range of the answer must have offsets and the size (was none)",
         "NOT_FOUND | status 404",
         "SILENT | bytes came within 400 ms",
         "CLOSED | connection failed"

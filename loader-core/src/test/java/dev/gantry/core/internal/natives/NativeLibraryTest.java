@@ -26,7 +26,7 @@ class NativeLibraryTest {
     Path file = Files.writeString(folder.resolve("libcufile.so.0"), "export CUFILE=1\n");
 
     assertThat(reason(NativeLibrary.load(List.of(file.toString()))))
-        .isEqualTo(file + ": it is no shared library");
+        .isEqualTo(file + ": it is not a shared library");
   }
 
   @Test
@@ -34,7 +34,7 @@ class NativeLibraryTest {
     Path file = Files.createFile(folder.resolve("libcufile.so.0"));
 
     assertThat(reason(NativeLibrary.load(List.of(file.toString()))))
-        .isEqualTo(file + ": it is no shared library");
+        .isEqualTo(file + ": it is not a shared library");
   }
 
   /// The dynamic loader's own message would say that the file is missing.

@@ -44,6 +44,6 @@ class WithoutJcudaNativesTest {
     assertThat(process.waitFor()).as(output).isZero();
     assertThat(output.lines())
         .hasSize(2)
-        .allMatch(line -> line.contains("org.jcuda:jcuda-natives is not there"));
+        .allMatch(line -> line.contains("org.jcuda:jcuda-natives is missing"));
   }
 }

@@ -63,7 +63,7 @@ abstract class DeviceMemoryReadContract extends MemoryReadContract {
                 List.of(new ReadInto("w", extent, new Memory.OnDevice(gpu(), 4096, 4096))),
                 options()))
         .isInstanceOf(MisuseException.class)
-        .hasMessage("the memory for w: address 0x1000 is no memory of a CUDA device");
+        .hasMessage("the memory for w: address 0x1000 is not memory of a CUDA device");
     try (Block block = allocate(1 << 20, (byte) 0)) {
       Memory.OnDevice whole = (Memory.OnDevice) block.memory();
       Memory past = new Memory.OnDevice(gpu(), whole.address() + (1 << 20) - 96, 4096);

@@ -129,7 +129,11 @@ public final class NamePattern {
       }
       if (suffix != null && !suffix.equals("*") && !isNumber(name)) {
         throw new MisuseException(
-            "'" + template + "' shifts {" + name + "}, which is no number: numbers are {i} to {n}");
+            "'"
+                + template
+                + "' shifts {"
+                + name
+                + "}, which is not a number: numbers are {i} to {n}");
       }
     }
   }

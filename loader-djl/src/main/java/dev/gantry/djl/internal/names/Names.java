@@ -50,17 +50,21 @@ public final class Names {
     return others > 0 ? first + " and " + others + " more" : first;
   }
 
-  /// Says which known names are similar to an unknown one, as in "no tensor 'a.wieght' among 12
-  /// tensors; near to it: 'a.weight'".
+  /// Says which known names are similar to an unknown one, as in "there is no tensor 'a.wieght'
+  /// among 12; similar names are 'a.weight'". If none is similar, this names some others.
   public static String unknown(String name, Collection<String> known) {
-    String nearest =
+    List<String> nearest =
         nearest(name, known).stream()
             .filter(candidate -> 2 * candidate.common() >= name.length())
             .limit(SHOWN)
-            .map(candidate -> "'" + candidate.name() + "'")
-            .collect(Collectors.joining(", "));
-    return "no tensor '%s' among %s tensors%s%s"
-        .formatted(name, known.size(), nearest.isEmpty() ? "" : "; near to it: ", nearest);
+            .map(Candidate::name)
+            .toList();
+    String names =
+        nearest.isEmpty()
+            ? "their names are " + listed(known)
+            : "similar names are " + listed(nearest);
+    return "there is no tensor '%s' among %d%s"
+        .formatted(name, known.size(), known.isEmpty() ? "" : "; " + names);
   }
 
   /// Sorts all known names by their similarity to `name`, the most similar first.

@@ -58,9 +58,9 @@ public final class SourceOptions {
         throw new MisuseException(
             "'"
                 + option
-                + "' is no option of "
+                + "' is not an option of "
                 + format
-                + ", whose are "
+                + "; its options are "
                 + String.join(", ", names));
       }
     }

@@ -55,7 +55,8 @@ public record TensorColumn(
     }
     DType dtype = dtype(name, type, type);
     if (shape.isPresent() && !shape.get().isEmpty()) {
-      throw new MisuseException("column '" + name + "' is no array, but has shape " + shape.get());
+      throw new MisuseException(
+          "column '" + name + "' must be of arrays to have a shape (has " + shape.get() + ")");
     }
     return new TensorColumn(name, dtype, true, List.of(), false);
   }

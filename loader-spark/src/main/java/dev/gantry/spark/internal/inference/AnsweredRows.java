@@ -153,7 +153,7 @@ final class AnsweredRows implements Iterator<Row> {
       int number = names.indexOf(output.column());
       if (number < 0) {
         throw new MisuseException(
-            "the model has no output '" + output.column() + "', but " + names);
+            "the model has no output '" + output.column() + "'; its outputs are " + names);
       }
       wanted.add(outputs.get(number));
     }

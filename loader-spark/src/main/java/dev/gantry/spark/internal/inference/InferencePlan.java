@@ -95,7 +95,10 @@ public record InferencePlan(
       int number = Arrays.asList(rows.fieldNames()).indexOf(input.column());
       if (number < 0) {
         throw new MisuseException(
-            "no column '" + input.column() + "', but " + Arrays.toString(rows.fieldNames()));
+            "the rows have no column '"
+                + input.column()
+                + "'; their columns are "
+                + Arrays.toString(rows.fieldNames()));
       }
       StructField field = rows.fields()[number];
       columns.add(new RowColumn(field.name(), number, numbers(field), input.shape(field)));

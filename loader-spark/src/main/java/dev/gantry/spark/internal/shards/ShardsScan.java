@@ -43,7 +43,8 @@ final class ShardsScan implements SupportsReportStatistics, Batch {
     List<String> names = set.fields().stream().map(Field::name).toList();
     int number = names.indexOf(column.name());
     if (number < 0) {
-      throw new MisuseException(set.file() + " has no field '" + column.name() + "', but " + names);
+      throw new MisuseException(
+          set.file() + " has no field '" + column.name() + "'; its fields are " + names);
     }
     StructField there = TensorColumn.toRead(set.fields().get(number));
     if (!there.dataType().asNullable().equals(column.dataType().asNullable())) {

@@ -78,7 +78,7 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     long count = values.count();
     if (kind == null || (!isArray && count == 0)) {
       if (!column.nullable()) {
-        throw record.fault("missing-feature", "feature '" + name + "' is not there");
+        throw record.fault("missing-feature", "the record lacks feature '" + name + "'");
       }
       return null;
     }
@@ -89,7 +89,11 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     if (!isArray && count != 1) {
       throw record.fault(
           "wrong-length",
-          "feature '" + name + "' has " + count + " values; its column is no array");
+          "feature '"
+              + name
+              + "' has "
+              + count
+              + " values; its column must be an array to hold them");
     }
     DataType element = FeatureTypes.element(column.dataType());
     return switch (kinds[number]) {
@@ -136,7 +140,12 @@ final class ExampleRows implements PartitionReader<InternalRow> {
         || (result instanceof Boolean && value >>> 1 != 0)) {
       throw record.fault(
           "value-out-of-range",
-          "feature '" + name + "' is " + value + ", no " + type.catalogString());
+          "feature '"
+              + name
+              + "' is "
+              + value
+              + ", which does not fit a column of type "
+              + type.catalogString());
     }
     return result;
   }

@@ -78,7 +78,10 @@ final class FeatureTypes {
             most);
     if (look.records() == 0 && !files.isEmpty()) {
       throw new MalformedFileException(
-          files.getFirst(), 0, "no-records", "nothing to tell columns from: give schema(…)");
+          files.getFirst(),
+          0,
+          "no-records",
+          "the files have no record that tells the columns: give schema(…)");
     }
     StructType columns = new StructType();
     for (Schema.Seen seen : look.features()) {
@@ -121,7 +124,7 @@ final class FeatureTypes {
           files.getFirst()
               + " has no feature '"
               + missing.iterator().next()
-              + "' in any record, but "
+              + "' in any record; they have "
               + IntStream.range(0, features.size()).mapToObj(features::name).toList());
     }
   }

@@ -136,7 +136,7 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
   private static void requireNoName(NDArray input, List<String> known) {
     if (input.getName() != null) {
       throw new MisuseException(
-          "the input '%s' is none of %s, by whose names others are given"
+          "the input '%s' must have one of the names %s, as the other inputs do"
               .formatted(input.getName(), String.join(", ", known)));
     }
   }
