@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What samples compute, beyond the lines that they print.
+/// The results that samples compute, beyond the lines that they print.
 @ExtendWith(NoLeaks.class)
 class SampleResultsTest {
   private static final Path MODEL = Path.of("src", "main", "resources", "model");
