@@ -232,6 +232,7 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Waits for all copies on the queue's own stream.
   public void drain() {
+    queueSmall();
     awaitOwn();
     if (stream == own) {
       endAll();
@@ -242,13 +243,16 @@ public final class CopyQueue implements AutoCloseable {
   /// Copies on streams that the caller gave must be done before.
   @Override
   public void close() {
-    Cleanup.orUndo(awaitOwn, destroy);
-    giveBack();
-    endAll();
+    try {
+      queueSmall();
+    } finally {
+      Cleanup.orUndo(awaitOwn, destroy);
+      giveBack();
+      endAll();
+    }
   }
 
   private void awaitOwn() {
-    queueSmall();
     try (var _ = context.enter()) {
       context.driver().synchronize(own);
     }

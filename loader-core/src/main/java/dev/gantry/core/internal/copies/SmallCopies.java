@@ -65,7 +65,8 @@ final class SmallCopies {
     return true;
   }
 
-  /// Queues the copies that were taken.
+  /// Queues the copies that were taken. If this fails, the next call queues all of them again: a
+  /// read that counts as arrived when its queue is closed must not lack bytes.
   void queue(CudaDriver.Stream stream) {
     if (copies == 0) {
       return;
@@ -78,10 +79,9 @@ final class SmallCopies {
           context.driver().copyToDevice(targets[i], sources[i], bytes[i], stream);
         }
       }
-    } finally {
-      copies = 0;
-      pieces = 0;
     }
+    copies = 0;
+    pieces = 0;
   }
 
   private void launch(CudaDriver.Stream stream) {

@@ -2,8 +2,10 @@
 package dev.gantry.core.internal.copies;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -100,6 +102,18 @@ class SmallCopiesStubTest {
     } finally {
       copy.release();
     }
+  }
+
+  /// Callers have counted the copies of a launch as queued before the launch fails.
+  @Test
+  void noCopyIsLostIfALaunchFails() {
+    long driver =
+        copy(queue -> {
+          cuda.fail("cuLaunchKernel", 1, 719, 0);
+          assertThatThrownBy(() -> queue.record(0)).isInstanceOf(TransferException.class);
+          recordAndAwait(queue);
+        });
+    assertThat(driver).isEqualTo(1999 * BYTES);
   }
 
   @Test
