@@ -4,6 +4,7 @@ package dev.gantry.core.internal.hub;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -12,12 +13,21 @@ import java.util.function.Supplier;
 ///
 /// Processes of Gantry that fill one incomplete file share the lock. The cache stays correct
 /// without the lock: a process that does not get it in time downloads the bytes again.
-record HubLock(FileCalls calls, int descriptor) implements AutoCloseable {
+final class HubLock implements AutoCloseable {
   private static final int MODE = 0664;
   private static final long PAUSE_NANOS = 50_000_000;
 
   /// How long this process waits for another process that makes no progress.
   private static final long PATIENCE_NANOS = 15_000_000_000L;
+
+  private final FileCalls calls;
+  private final int descriptor;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  private HubLock(FileCalls calls, int descriptor) {
+    this.calls = calls;
+    this.descriptor = descriptor;
+  }
 
   /// Takes a lock, and waits for another process that has the lock for as long as that process
   /// makes progress.
@@ -49,9 +59,11 @@ record HubLock(FileCalls calls, int descriptor) implements AutoCloseable {
     return lock;
   }
 
+  /// Frees the lock. A second call does nothing: by then, another file may have the descriptor's
+  /// number.
   @Override
   public void close() {
-    if (descriptor >= 0) {
+    if (descriptor >= 0 && closed.compareAndSet(false, true)) {
       int _ = calls.close(descriptor);
     }
   }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -24,5 +26,16 @@ class HubLockTest {
     HubLock.take(Libc.INSTANCE, link, FileCalls.LOCK_EX, () -> "", () -> true).close();
     assertThat(elsewhere).doesNotExist();
     assertThat(link).isSymbolicLink();
+  }
+
+  /// By the second call, the descriptor's number may be that of another thread's file.
+  @Test
+  void aLockThatIsClosedTwiceClosesItsDescriptorOnce(@TempDir Path folder) {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    Path file = folder.resolve("a.lock");
+    HubLock lock = HubLock.take(calls, file, FileCalls.LOCK_EX, () -> "", () -> true);
+    lock.close();
+    lock.close();
+    assertThat(calls.count(Function.CLOSE)).isEqualTo(1);
   }
 }
