@@ -169,11 +169,19 @@ record HubTree(List<Entry> files) {
       String path, Map<String, String> values, String oid, String sha, String size, String xet) {
     return new Entry(
         path,
-        Long.parseLong(values.getOrDefault("size", "")),
+        size(values.getOrDefault("size", "")),
         values.getOrDefault(oid, ""),
         values.get(sha),
-        values.get(sha) == null ? 0 : Long.parseLong(values.getOrDefault(size, "")),
+        values.get(sha) == null ? 0 : size(values.getOrDefault(size, "")),
         values.get(xet));
+  }
+
+  private static long size(String text) {
+    long size = Long.parseLong(text);
+    if (size < 0) {
+      throw new NumberFormatException(text);
+    }
+    return size;
   }
 
   /// Reads the remaining fields of an object into `values`. A field of an inner object gets a name

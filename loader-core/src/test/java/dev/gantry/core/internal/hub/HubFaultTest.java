@@ -69,6 +69,16 @@ class HubFaultTest {
         .hasMessageContaining("hf://org/model");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"\"size\":-1", "\"size\":1,\"lfs\":{\"oid\":\"c\",\"size\":-1}"})
+  void aSizeBelowZeroInAListIsRefused(String size) {
+    HubName name = HubName.of(Location.of("hf://org/model"));
+    String page = "[{\"type\":\"file\",\"path\":\"a\",\"oid\":\"b\"," + size + "}]";
+    assertThatThrownBy(() -> HubTree.addPage(name, page, new ArrayList<>()))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("not the JSON that a hub sends");
+  }
+
   @AfterEach
   void close() {
     server.close();
