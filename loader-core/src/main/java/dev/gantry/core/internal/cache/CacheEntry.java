@@ -39,6 +39,10 @@ import org.jspecify.annotations.Nullable;
 final class CacheEntry implements AutoCloseable {
   static final int BLOCK_BYTES = 1 << 20;
 
+  /// The most bytes of a file whose blocks an `int` can count. No disk has as many, but a server may
+  /// state any size.
+  static final long MAX_BYTES = (long) Integer.MAX_VALUE * BLOCK_BYTES;
+
   /// The magic number of this layout: "GANTRYC1" in ASCII.
   private static final long MAGIC = 0x3143_5952_544e_4147L;
 

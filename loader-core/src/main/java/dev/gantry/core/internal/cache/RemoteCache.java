@@ -168,7 +168,10 @@ public final class RemoteCache implements FileCache {
         remote -> {
           String version = remote.version();
           boolean isKept = remote instanceof LocalFile || remote instanceof FileCache.Filling;
-          if (isKept || version.isEmpty() || remote.size() == 0) {
+          if (isKept
+              || version.isEmpty()
+              || remote.size() == 0
+              || remote.size() > CacheEntry.MAX_BYTES) {
             return remote;
           }
           WholeFile.Version found =
@@ -262,6 +265,10 @@ public final class RemoteCache implements FileCache {
 
   private CachedFile opened(String key, EntryFolder folder, CacheEntry entry) {
     CachedFile opened = new CachedFile(key, folder, entry);
+    if (opened.isWhole()) {
+      // The process that sealed the file may have been killed before it told the folder.
+      folder.sealed(key);
+    }
     open.put(key, opened);
     return opened;
   }

@@ -4,10 +4,14 @@ package dev.gantry.core.internal.cache;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
@@ -112,5 +116,42 @@ class CacheEntryTest {
     assertThatThrownBy(() -> CacheEntry.create(failing, blocks, data, size, false))
         .isInstanceOf(TransferException.class);
     assertThat(folder).isEmptyDirectory();
+  }
+
+  /// A server may state any size, and the first bytes of such a file may be all that is wanted.
+  @Test
+  void aFileWithMoreBlocksThanCanBeCountedIsReadPastTheCache() {
+    StoredFile huge =
+        new StoredFile() {
+          @Override
+          public long size() {
+            return CacheEntry.MAX_BYTES + 1;
+          }
+
+          @Override
+          public Object identity() {
+            return "identity";
+          }
+
+          @Override
+          public String version() {
+            return "version";
+          }
+
+          @Override
+          public int requestsAtOnce() {
+            return 1;
+          }
+
+          @Override
+          public void read(ReadRequest request) {}
+
+          @Override
+          public void close() {}
+        };
+    Location.Remote file = (Location.Remote) Location.of("memory://huge");
+    try (RemoteCache cache = new RemoteCache(CALLS, new CacheSettings(folder, 1L << 30))) {
+      assertThat(cache.open(file, CachePolicy.BUFFERED, () -> huge)).isSameAs(huge);
+    }
   }
 }
