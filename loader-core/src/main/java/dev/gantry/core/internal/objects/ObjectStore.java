@@ -98,8 +98,11 @@ abstract class ObjectStore implements Store {
           found.add(new ObjectName(name.bucket(), key).location(scheme));
         }
       }
-      if (page.next().equals(after) || i == MAX_PAGES) {
-        break;
+      if (!page.next().isEmpty() && (i == MAX_PAGES || page.next().equals(after))) {
+        throw failure(
+            folder,
+            0,
+            "the service's list goes on where it was, or has more than " + MAX_PAGES + " pages");
       }
       after = page.next();
     }

@@ -8,6 +8,7 @@ import com.sun.net.httpserver.HttpExchange;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.RangeServer;
@@ -167,6 +168,20 @@ abstract class ObjectStoreContract extends StoreContract {
             CachePolicy.BUFFERED)) {
       assertThat(file.size()).isEqualTo(1);
     }
+  }
+
+  /// If the rest of such a list were left out, a dataset would lack files and nobody would know.
+  @Test
+  void aListThatGoesOnWhereItWasIsRefused() {
+    byte[] page = listing(List.of("a folder/one"), "&1").getBytes(StandardCharsets.UTF_8);
+    server.before(exchange -> {
+      exchange.sendResponseHeaders(200, page.length);
+      exchange.getResponseBody().write(page);
+      return true;
+    });
+    assertThatThrownBy(() -> store.list(Location.of(scheme + "://" + BUCKET + "/a%20folder")))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("the service's list goes on where it was");
   }
 
   /// The server that the redirect names must not get the credentials.
