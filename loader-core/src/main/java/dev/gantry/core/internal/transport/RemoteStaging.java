@@ -128,6 +128,8 @@ final class RemoteStaging implements AutoCloseable {
           return place;
         }
         if (buffers.size() + coming >= Math.max(1, maxBuffers)) {
+          // If there is only one buffer, it is the next one, too.
+          fill(null);
           awaitChange();
           continue;
         }
@@ -150,18 +152,23 @@ final class RemoteStaging implements AutoCloseable {
     if (next == null) {
       return null;
     }
-    filling = next;
-    if (buffer != null) {
-      finish(buffer);
-    }
     next.stream = stream;
     next.used = 0;
+    fill(next);
     return next;
   }
 
   private void reclaim() {
     while (!copying.isEmpty() && copies().isDone(copying.getFirst().number)) {
       free.add(copying.removeFirst());
+    }
+  }
+
+  private void fill(@Nullable Buffer next) {
+    Buffer last = filling;
+    filling = next;
+    if (last != null) {
+      finish(last);
     }
   }
 
@@ -290,12 +297,10 @@ final class RemoteStaging implements AutoCloseable {
   }
 
   private void awaitCopies() {
-    Buffer last = filling;
-    filling = null;
-    if (copies != null) {
-      if (last != null) {
-        finish(last);
-      }
+    if (copies == null) {
+      filling = null;
+    } else {
+      fill(null);
       for (Buffer buffer : copying) {
         copies.await(buffer.number);
       }

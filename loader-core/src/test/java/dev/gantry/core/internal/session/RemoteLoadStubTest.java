@@ -40,6 +40,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
@@ -195,12 +197,14 @@ class RemoteLoadStubTest {
     assertThat(ended.get(10, TimeUnit.SECONDS).failure()).isEqualTo(new Failure.Cancelled());
   }
 
-  @Test
-  void fewPinnedBuffersBringEverything() {
-    // The driver pins two buffers and refuses the third.
+  /// @param buffers how many buffers the driver pins before it refuses one
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void fewPinnedBuffersBringEverything(int buffers) {
+    gantry.freeIdle();
     TransferOptions large =
         options().withLimits(PlanLimits.DEFAULT.withRequestBytes(64L << 10)).withThreads(4);
-    cuda.fail("cuMemHostRegister", 3, 2, 0);
+    cuda.fail("cuMemHostRegister", buffers + 1, 2, 0);
     try (Loaded loaded = gantry.load(wanted, FIRST, large)) {
       check(loaded);
     }
