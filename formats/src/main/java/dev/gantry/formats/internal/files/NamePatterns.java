@@ -88,16 +88,24 @@ public final class NamePatterns {
     if (range.matches()) {
       int from = Integer.parseInt(range.group(1));
       int to = Integer.parseInt(range.group(2));
-      int digits = range.group(1).length();
-      for (int i = from; i <= to; i++) {
-        addBraces(
-            option, before + String.format(Locale.ROOT, "%0" + digits + "d", i) + after, names);
+      String form = "%0" + digits(range.group(1), range.group(2)) + "d";
+      int step = from <= to ? 1 : -1;
+      for (int i = from; i != to + step; i += step) {
+        addBraces(option, before + String.format(Locale.ROOT, form, i) + after, names);
       }
     } else {
       for (String alternative : within.split(",", -1)) {
         addBraces(option, before + alternative + after, names);
       }
     }
+  }
+
+  /// Returns the fewest digits of a range's numbers: if one of its ends begins with a zero, all
+  /// numbers are as long as the longer end.
+  private static int digits(String from, String to) {
+    boolean padded =
+        Stream.of(from, to).anyMatch(number -> number.length() > 1 && number.startsWith("0"));
+    return padded ? Math.max(from.length(), to.length()) : 1;
   }
 
   private static List<Location> matching(

@@ -30,6 +30,24 @@ class NamePatternsTest {
             Location.of("https://host/b/c"));
   }
 
+  /// The shells and the library webdataset count so.
+  @Test
+  void numbersInBracesCountDownAndAreAsLongAsThePaddedEnd() {
+    assertThat(expand(false, "s3://b/{10..8}"))
+        .containsExactly(
+            Location.of("s3://b/10"), Location.of("s3://b/9"), Location.of("s3://b/8"));
+    assertThat(expand(false, "s3://b/{1..002}", "s3://b/{0..1}"))
+        .containsExactly(
+            Location.of("s3://b/001"),
+            Location.of("s3://b/002"),
+            Location.of("s3://b/0"),
+            Location.of("s3://b/1"));
+    assertThat(expand(false, "s3://b/{00..100}"))
+        .hasSize(101)
+        .startsWith(Location.of("s3://b/000"))
+        .endsWith(Location.of("s3://b/100"));
+  }
+
   @Test
   void aQueryOfTheWebIsNoPattern() {
     assertThat(expand(false, "https://host/train.tar?signature=a/b*"))
