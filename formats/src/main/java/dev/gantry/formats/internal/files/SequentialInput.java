@@ -10,6 +10,10 @@ import java.io.UncheckedIOException;
 /// Reads little-endian values in order, through one small buffer. Subclasses make the errors of
 /// their format. Not thread-safe.
 public abstract class SequentialInput implements AutoCloseable {
+  /// The most memory that an input's values may take: some thousand bytes for each tensor of the
+  /// largest models.
+  private static final long MAX_VALUE_BYTES = 192 << 20;
+
   private final InputStream stream;
   private final long length;
 
@@ -22,6 +26,9 @@ public abstract class SequentialInput implements AutoCloseable {
   /// How many of the stream's bytes come before the window.
   private long before;
 
+  /// The estimated heap bytes of all values that were made.
+  private long used;
+
   /// @param length how many bytes the stream should have; no byte after these is read
   protected SequentialInput(InputStream stream, long length) {
     this.stream = stream;
@@ -33,9 +40,22 @@ public abstract class SequentialInput implements AutoCloseable {
   /// @param count the size of the value in bytes, as an unsigned number
   protected abstract MalformedFileException pastEnd(long count);
 
+  /// Returns the error for an input whose values take too much memory.
+  ///
+  /// @param most how many bytes they may take
+  protected abstract MalformedFileException tooLarge(long most);
+
   /// Returns the error for bytes that the stream cannot read.
   protected RuntimeException damaged(IOException cause) {
     return new UncheckedIOException(cause);
+  }
+
+  /// Counts the memory of values before they are made, and throws if it exceeds the bound.
+  public final void charge(long bytes) {
+    used += bytes;
+    if (used > MAX_VALUE_BYTES) {
+      throw tooLarge(MAX_VALUE_BYTES);
+    }
   }
 
   /// How many bytes were read or skipped.

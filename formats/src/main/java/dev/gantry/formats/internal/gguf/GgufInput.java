@@ -74,6 +74,7 @@ final class GgufInput extends SequentialInput {
           "name-too-long",
           "a name of " + Long.toUnsignedString(length) + " bytes, more than " + most);
     }
+    charge(2 * length);
     try {
       return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes(length))).toString();
     } catch (CharacterCodingException _) {
@@ -89,6 +90,7 @@ final class GgufInput extends SequentialInput {
     if (length < 0 || length > remaining()) {
       throw pastEnd(length);
     }
+    charge(2 * Math.min(length, most));
     String text = new String(bytes(Math.min(length, most)), StandardCharsets.UTF_8);
     if (length <= most) {
       return text;
@@ -104,6 +106,12 @@ final class GgufInput extends SequentialInput {
         "header-past-end",
         "the header needs %s more bytes, and there are %s"
             .formatted(Long.toUnsignedString(count), remaining()));
+  }
+
+  @Override
+  protected MalformedFileException tooLarge(long most) {
+    return malformed(
+        offset(), "header-too-large", "its notes and names take more than " + most + " bytes");
   }
 
   MalformedFileException malformed(long at, String kind, String detail) {

@@ -37,6 +37,9 @@ enum GgufNote {
   /// The deepest nesting of arrays.
   private static final int MAX_DEPTH = 8;
 
+  /// The estimated heap bytes of a value that is kept, without its text.
+  private static final int VALUE_BYTES = 64;
+
   /// The size of a value in the file, in bytes; for types of varying size, the smallest size.
   private final int bytes;
 
@@ -63,6 +66,7 @@ enum GgufNote {
   }
 
   private String read(GgufInput input, int depth) {
+    input.charge(VALUE_BYTES);
     return switch (this) {
       case UINT8 -> Integer.toString(Byte.toUnsignedInt(input.int8()));
       case INT8 -> Byte.toString(input.int8());

@@ -15,17 +15,11 @@ import java.nio.ByteOrder;
 
 /// The bytes of a pickle in order, from a file or a member of an archive. Not thread-safe.
 final class PickleInput extends SequentialInput {
-  /// The most memory that a pickle's values may take. State dictionaries take some thousand bytes a tensor.
-  private static final long MAX_VALUE_BYTES = 192 << 20;
-
   /// The longest line of the text opcodes.
   private static final int MAX_LINE_BYTES = 1 << 16;
 
   private final Extent extent;
   private final boolean isDeflated;
-
-  /// The estimated heap bytes of all values that were made.
-  private long used;
 
   private long opcodeOffset;
 
@@ -60,12 +54,9 @@ final class PickleInput extends SequentialInput {
     return opcodeOffset;
   }
 
-  /// Counts the memory of values before they are made, and throws if it exceeds the bound.
-  void charge(long bytes) {
-    used += bytes;
-    if (used > MAX_VALUE_BYTES) {
-      throw fault("pickle-too-large", "its values take more than " + MAX_VALUE_BYTES + " bytes");
-    }
+  @Override
+  protected MalformedFileException tooLarge(long most) {
+    return fault("pickle-too-large", "its values take more than " + most + " bytes");
   }
 
   @Override

@@ -14,6 +14,7 @@ import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -245,6 +246,27 @@ class GgufFormatTest {
             refusal(
                 "string.gguf", new HandmadeGguf().note("k", 8, HandmadeGguf.number(-1, 8)).bytes()))
         .isEqualTo("header-past-end");
+  }
+
+  /// A sparse file of a hundred long texts takes no space on the disk, and would take the heap.
+  @Test
+  void notesThatTakeTooMuchMemoryAreRefused() throws IOException {
+    Path file = folder.resolve("notes.gguf");
+    try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
+      sparse.write(new HandmadeGguf().bytes(), 0, 16);
+      sparse.write(HandmadeGguf.number(100, 8));
+      for (int i = 0; i < 100; i++) {
+        sparse.write(
+            HandmadeGguf.joined(
+                HandmadeGguf.text("k" + i),
+                HandmadeGguf.number(8, 4),
+                HandmadeGguf.number(1 << 20, 8)));
+        sparse.seek(sparse.getFilePointer() + (1 << 20));
+      }
+      sparse.setLength(sparse.getFilePointer());
+    }
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(file)))
+        .hasMessageContaining("header-too-large: its notes and names take more than");
   }
 
   private String refusal(String name, byte[] bytes, byte from, byte to) throws IOException {
