@@ -202,6 +202,10 @@ final class PickleReader {
   }
 
   private void persistent(PickleValue id) {
+    // Ids that lie in one another would make the hash of a key recurse without a bound.
+    if (id instanceof Persistent) {
+      throw input.invalid("a reference refers to a reference");
+    }
     Persistent reference = new Persistent(id, input.opcodeOffset());
     persistent.add(reference);
     push(reference);
