@@ -61,7 +61,7 @@ final class ShardVerification {
       int written = turn.shard().crc32c(turn.block() + i);
       if (sums[i] != written) {
         throw new MalformedFileException(
-            turn.shard().file(),
+            turn.shard().location(),
             turn.extent().offset() + i * set.blockBytes(),
             "checksum-mismatch",
             String.format(
