@@ -141,7 +141,8 @@ public final class TfRecordWriter implements AutoCloseable {
 
   private void append(MemorySegment bytes) {
     OutputStream out = compressor;
-    if (out == null) {
+    // A finished compressor takes no bytes; its file says why.
+    if (out == null || finished) {
       file.append(bytes);
       return;
     }

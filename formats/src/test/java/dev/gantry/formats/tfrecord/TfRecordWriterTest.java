@@ -60,6 +60,20 @@ class TfRecordWriterTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(Compression.class)
+  void aCommittedOrClosedWriterTakesNoRecord(Compression compression) {
+    TfRecordWriter committed = TfRecordWriter.create(folder.resolve("committed"), compression);
+    committed.commit();
+    TfRecordWriter closed = TfRecordWriter.create(folder.resolve("closed"), compression);
+    closed.close();
+    for (TfRecordWriter writer : List.of(committed, closed)) {
+      assertThatThrownBy(() -> writer.write(new byte[1]))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("is closed already");
+    }
+  }
+
   private static List<byte[]> read(GantrySession session, Path file) {
     List<byte[]> records = new ArrayList<>();
     try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
