@@ -93,6 +93,9 @@ record StoredMember(
       throw finder.unfit(
           index, 0, "the array must be little endian and in C order, as batches are");
     }
+    if (index.value(first) == TarIndex.NO_VALUE) {
+      throw finder.unfit(index, 0, "the array's header is too long to be compared with the others");
+    }
     finder.requireLength(index.length(first));
     finder.requireValue(index.value(first));
     return finder.inFiles(
