@@ -35,12 +35,21 @@ public final class ExampleReader {
   private static final int FLOAT = 0x0d;
 
   private static final int INT64 = 0x08;
+
+  /// The most pieces of a record's values, each of which takes 16 bytes of heap: strings, numbers
+  /// that are not packed, and parts of lists.
+  private static final int MAX_PIECES = 1 << 21;
+
   private static final FeatureValue NONE = new FeatureValue();
 
   /// @param features the most names of features, if all features are wanted
   /// @param nameBytes the longest name, in bytes of UTF-8
   public record Limits(int features, int nameBytes) {
     public static final Limits NONE = new Limits(Integer.MAX_VALUE, Integer.MAX_VALUE);
+
+    /// The limits of readers of all features: each feature takes some hundred bytes of heap, and
+    /// its name twice.
+    public static final Limits OF_ALL = new Limits(1 << 16, 1 << 10);
   }
 
   private record Key(String name, boolean isList) {}
@@ -84,6 +93,7 @@ public final class ExampleReader {
   private RawRecord where = RawRecord.NONE;
   private MemorySegment record = MemorySegment.NULL;
   private long records;
+  private int pieces;
 
   /// The slot that is tried first: records mostly have the same features in the same order.
   private int guess;
@@ -119,7 +129,7 @@ public final class ExampleReader {
 
   /// Makes a reader of all features and feature lists, which checks whole records.
   static ExampleReader ofAll() {
-    return new ExampleReader(true, true, true, Limits.NONE);
+    return new ExampleReader(true, true, true, Limits.OF_ALL);
   }
 
   private Slot add(Key key) {
@@ -141,6 +151,7 @@ public final class ExampleReader {
     where = next;
     record = next.data();
     records++;
+    pieces = 0;
     guess = 0;
     cursor.start(next);
     long end = record.byteSize();
@@ -325,7 +336,16 @@ public final class ExampleReader {
     while (nextStep(end)) {
       count++;
     }
+    countPiece();
     value.add(start, end - start, count);
+  }
+
+  private void countPiece() {
+    pieces++;
+    if (pieces > MAX_PIECES) {
+      throw cursor.fault(
+          "more than " + MAX_PIECES + " strings, numbers that are not packed, and parts of lists");
+    }
   }
 
   /// Reads the next step of a part of a feature list.
@@ -335,8 +355,11 @@ public final class ExampleReader {
     while (cursor.at() < end) {
       int tag = cursor.tag(end);
       if (tag == FIRST) {
+        // Each step takes the memory of the step before.
+        int before = pieces;
         step.clear();
         feature(step, cursor.fieldEnd(end));
+        pieces = before;
         return true;
       }
       cursor.skip(tag, end);
@@ -378,8 +401,10 @@ public final class ExampleReader {
       if (tag != FIRST) {
         cursor.skip(tag, end);
         if (kind == FeatureSpec.Kind.FLOAT && tag == FLOAT) {
+          countPiece();
           value.addUnpackedFloat(start);
         } else if (kind == FeatureSpec.Kind.INT64 && tag == INT64) {
+          countPiece();
           value.add(start, cursor.at() - start, 1);
         }
         continue;
@@ -400,6 +425,7 @@ public final class ExampleReader {
             case INT64 -> cursor.varints(fieldEnd);
           };
       if (count > 0) {
+        countPiece();
         value.add(start, length, count);
       }
       cursor.moveTo(fieldEnd);

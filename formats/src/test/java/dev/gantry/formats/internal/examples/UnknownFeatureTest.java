@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -71,6 +72,31 @@ class UnknownFeatureTest {
     assertThatThrownBy(() -> PARSER.requireNoOthers(record(groups)))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("more than 100 nested groups");
+  }
+
+  /// A string of no bytes takes two bytes in the file, and sixteen of heap.
+  @Test
+  void moreStringsThanARecordMayHaveAreRefused() {
+    byte[][] strings = new byte[1 << 21][];
+    Arrays.fill(strings, new byte[0]);
+    byte[] most = new ExampleBuilder().bytes("label", strings).toBytes();
+    assertThatCode(() -> PARSER.requireNoOthers(record(most))).doesNotThrowAnyException();
+    byte[] more = new ExampleBuilder().bytes("label", strings).bytes("b", new byte[1]).toBytes();
+    assertThatThrownBy(() -> PARSER.requireNoOthers(record(more)))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("more than 2097152 strings");
+  }
+
+  @Test
+  void moreFeaturesThanAReaderOfAllKeepsAreRefused() {
+    ExampleBuilder example = new ExampleBuilder();
+    for (int i = 0; i <= 1 << 16; i++) {
+      example.int64s("f" + i);
+    }
+    byte[] bytes = example.toBytes();
+    assertThatThrownBy(() -> PARSER.requireNoOthers(record(bytes)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("more than 65536 features");
   }
 
   @Test
