@@ -92,7 +92,22 @@ public final class WeightsCatalogue {
     this.quantised = byName(quantised);
     this.metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
     this.checksums = List.copyOf(checksums);
-    this.totalBytes = tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
+    this.totalBytes = totalBytes(tensors);
+  }
+
+  private static long totalBytes(Collection<StoredTensor> tensors) {
+    long bytes = 0;
+    for (StoredTensor tensor : tensors) {
+      bytes += tensor.bytes();
+      if (bytes < 0) {
+        throw new MalformedFileException(
+            tensor.extent().file(),
+            tensor.extent().offset(),
+            "size-overflow",
+            "the tensors up to '" + tensor.name() + "' have more bytes than can be counted");
+      }
+    }
+    return bytes;
   }
 
   private static SequencedMap<String, StoredTensor> byName(Collection<StoredTensor> tensors) {

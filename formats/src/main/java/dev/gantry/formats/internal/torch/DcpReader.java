@@ -60,13 +60,6 @@ final class DcpReader {
     List<Location> files = new ArrayList<>();
     byFile.values().forEach(ofFile -> files.add(readChunks(ofFile)));
     List<StoredTensor> joined = tensors.stream().map(this::joined).toList();
-    long bytes = 0;
-    for (StoredTensor tensor : joined) {
-      bytes += tensor.bytes();
-      if (bytes < 0) {
-        throw malformed("size-overflow", "the tensors have more bytes than can be counted");
-      }
-    }
     return new WeightsCatalogue(
         DcpFormat.NAME, files, joined, notes(described.values()), checksums);
   }

@@ -55,7 +55,6 @@ final class StateDict {
 
   private int values;
   private long characters;
-  private long bytes;
 
   /// @param offset the file offset of the pickle
   StateDict(Location file, long offset, TorchTensors tensors) {
@@ -119,10 +118,6 @@ final class StateDict {
     if (found.size() > SafetensorsHeader.MAX_TENSORS) {
       throw malformed(
           "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
-    }
-    bytes += tensor.bytes();
-    if (bytes < 0) {
-      throw malformed("size-overflow", "the tensors have more bytes than can be counted");
     }
   }
 
