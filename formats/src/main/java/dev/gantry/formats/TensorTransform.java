@@ -109,10 +109,8 @@ public sealed interface TensorTransform {
     @Override
     public TensorShape apply(TensorShape shape) {
       long elements = shape.elements().orElse(-1);
-      long known = 1;
-      for (long size : sizes) {
-        known = size == -1 ? known : Math.multiplyExact(known, size);
-      }
+      long[] given = sizes.stream().filter(size -> size >= 0).mapToLong(Long::longValue).toArray();
+      long known = TensorShape.of(given).elements().orElse(0);
       boolean fits = sizes.contains(-1L) ? known > 0 && elements % known == 0 : elements == known;
       if (!fits) {
         throw refused(this, shape, "the sizes do not multiply to " + elements + " elements");

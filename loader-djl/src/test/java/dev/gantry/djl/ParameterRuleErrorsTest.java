@@ -116,6 +116,7 @@ class ParameterRuleErrorsTest extends ParameterRulesFixture {
             permute(0, 2, 1),
             reshape(5, -1),
             reshape(5, 5),
+            reshape(1L << 40, 1L << 40),
             part(0, 0, 3),
             part(2, 0, 2),
             slice(1, 3, 7),
