@@ -2,7 +2,6 @@
 package dev.gantry.spark.internal.columns;
 
 import dev.gantry.core.MisuseException;
-import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -10,13 +9,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// The options that a program sets on a data source by `option(…)`. Their names are
 /// case-insensitive.
 public final class SourceOptions {
-  private static final String FILE_SCHEME = "file:";
+  /// Matches the names of local files with their scheme.
+  private static final Pattern LOCAL = Pattern.compile("file:(?://(?=/))?(?!//[^/])(.+)");
+
   private static final String SHAPE = "shape.";
 
   /// Stands for the shape options of all columns in a format's list of options.
@@ -80,8 +83,10 @@ public final class SourceOptions {
     if (path == null || path.isEmpty()) {
       throw new MisuseException("name one path: load(path), save(path) or option path");
     }
-    if (path.startsWith(FILE_SCHEME)) {
-      return Path.of(URI.create(path).getPath());
+    // As for Spark's own sources, the rest is the path as it is, without escapes.
+    Matcher local = LOCAL.matcher(path);
+    if (local.matches()) {
+      return Path.of(local.group(1));
     }
     if (path.matches("[A-Za-z][A-Za-z0-9+.-]*://.*")) {
       throw new MisuseException(
