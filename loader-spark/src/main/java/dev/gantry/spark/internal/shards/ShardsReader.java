@@ -2,6 +2,7 @@
 package dev.gantry.spark.internal.shards;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
@@ -75,13 +76,17 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
             .open(path -> GantrySession.shared().openFile(Location.of(path)), SourceFile::close);
     long bytes = Math.max(1, fields.stream().mapToLong(Field::sampleBytes).sum());
     step = (int) Math.min(Math.clamp(MAX_BYTES / bytes, 1, MAX_ROWS), partition.count());
+    batch = Cleanup.orUndo(this::allocate, this::close);
+  }
+
+  private ColumnarBatch allocate() {
     List<ColumnVector> columns = new ArrayList<>();
     for (Field field : fields) {
       MemorySegment values = arena.allocate(step * field.sampleBytes(), Long.BYTES);
       memory.add(values);
       columns.add(new TensorVector(field, values));
     }
-    batch = new ColumnarBatch(columns.toArray(ColumnVector[]::new));
+    return new ColumnarBatch(columns.toArray(ColumnVector[]::new));
   }
 
   @Override

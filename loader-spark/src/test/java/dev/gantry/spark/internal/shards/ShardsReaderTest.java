@@ -59,6 +59,14 @@ class ShardsReaderTest {
     reader.close();
   }
 
+  @Test
+  void aReaderWithoutMemoryForItsRowsClosesItsFile() {
+    Shard shard = write().shards().getFirst();
+    List<Field> huge = List.of(new Field("x", DType.U8, TensorShape.of(1L << 56)));
+    ShardsReader.Part part = new ShardsReader.Part(PlannedFile.of(shard.file()), List.of(0L), 0, 1);
+    assertThatThrownBy(() -> new ShardsReader(part, huge)).isInstanceOf(OutOfMemoryError.class);
+  }
+
   /// The offsets of its columns may be others by now.
   @Test
   void aShardThatHasChangedSinceItsSetWasOpenedIsNotPlanned() throws IOException {
