@@ -14,6 +14,7 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -52,10 +53,15 @@ final class FeatureTypes {
     return dtype == DType.F32 ? FeatureSpec.Kind.FLOAT : FeatureSpec.Kind.INT64;
   }
 
-  /// @throws MisuseException if no kind of feature stores a column's values
-  static void requireKinds(StructType schema) {
+  /// @throws MisuseException if no kind of feature stores a column's values, or two columns have
+  ///     one name, of which a record could keep only the last
+  static void requireFeatures(StructType schema) {
+    Set<String> names = new HashSet<>();
     for (StructField column : schema.fields()) {
       var _ = kind(column);
+      if (!names.add(column.name())) {
+        throw new MisuseException("two columns have the name '" + column.name() + "'");
+      }
     }
   }
 
@@ -107,7 +113,7 @@ final class FeatureTypes {
   ///     the present features
   static void requireThere(List<Path> files, StructType columns, long most) {
     Set<String> missing = new LinkedHashSet<>(List.of(columns.fieldNames()));
-    ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.NONE);
+    ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.OF_ALL);
     long looked = 0;
     for (Path file : files) {
       boolean isFirst = looked == 0;

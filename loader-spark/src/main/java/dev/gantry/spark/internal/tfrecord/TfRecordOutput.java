@@ -27,7 +27,7 @@ record TfRecordOutput(String folder, StructType columns, Compression compression
     implements SetOutput<String> {
   /// @throws dev.gantry.core.MisuseException if a column cannot be stored as a feature
   static TfRecordOutput of(StructType schema, SourceOptions options) {
-    FeatureTypes.requireKinds(schema);
+    FeatureTypes.requireFeatures(schema);
     Compression compression = options.choice("compression", Compression.class, Compression.NONE);
     return new TfRecordOutput(
         options.path().toAbsolutePath().toString(),

@@ -39,7 +39,7 @@ public final class TfRecordSource extends FormatSource {
 
   @Override
   protected void requireReadable(StructType schema) {
-    FeatureTypes.requireKinds(schema);
+    FeatureTypes.requireFeatures(schema);
   }
 
   @Override

@@ -4,6 +4,7 @@ package dev.gantry.spark.internal.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import java.nio.file.Path;
@@ -19,6 +20,17 @@ import org.junit.jupiter.api.io.TempDir;
 
 class TfRecordOutputTest {
   @TempDir Path folder;
+
+  /// A join can give such columns; of two features of one name, readers take the last.
+  @Test
+  void twoColumnsOfOneNameAreRefused() {
+    StructType columns =
+        new StructType().add("id", DataTypes.LongType).add("id", DataTypes.FloatType);
+    SourceOptions options = new SourceOptions(Map.of("path", folder.toString()));
+    assertThatThrownBy(() -> TfRecordOutput.of(columns, options))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("two columns have the name 'id'");
+  }
 
   /// The driver may not know of a second attempt of a task, which then writes after the job has
   /// ended.
