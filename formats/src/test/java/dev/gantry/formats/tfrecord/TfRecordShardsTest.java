@@ -148,6 +148,21 @@ class TfRecordShardsTest {
     assertThat(names(tree)).contains("train-00000-of-00003");
   }
 
+  /// A folder of the hub's cache has links to the files of its datasets.
+  @Test
+  void aSetMayConsistOfLinks() throws IOException {
+    write(session, tree, "train", 2, 1);
+    Path links = Files.createDirectory(parent.resolve("links"));
+    for (String name : names(tree)) {
+      Files.createSymbolicLink(links.resolve(name), tree.resolve(name));
+    }
+    assertThat(values(links)).isEqualTo(values(tree));
+    Files.delete(tree.resolve("train-00001-of-00002"));
+    assertThatThrownBy(() -> values(links))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("train-00001-of-00002 is missing");
+  }
+
   @Test
   void aNameMayHaveAFolderBeforeItButNoDotAndNoLineBreak() {
     write(session, tree, "deep/a b_é", 1, 1);

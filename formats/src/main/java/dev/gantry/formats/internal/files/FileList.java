@@ -7,7 +7,6 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -135,7 +134,7 @@ public record FileList(SequencedMap<String, Long> sizes) {
           // Sizes are compared for local files alone: an object of a remote store is always
           // complete.
           if (file == null
-              || (file instanceof Location.Local(Path path, _) && !hasSize(path, size))) {
+              || (file instanceof Location.Local(Path path, _) && !leadsTo(path, size))) {
             throw wrongFile(list, name, size);
           }
           files.add(file);
@@ -169,7 +168,7 @@ public record FileList(SequencedMap<String, Long> sizes) {
       SequencedMap<String, Long> sizes = read(session, list).sizes();
       if (names.stream().anyMatch(sizes::containsKey)) {
         sizes.forEach((name, size) -> {
-          if (!hasSize(list.resolveSibling(name), size)) {
+          if (!leadsTo(list.resolveSibling(name), size)) {
             throw wrongFile(Location.of(list), name, size);
           }
         });
@@ -189,7 +188,13 @@ public record FileList(SequencedMap<String, Long> sizes) {
         : Optional.empty();
   }
 
+  /// Whether a path is a file of this size, or a link to one, as in the hub's cache.
+  private static boolean leadsTo(Path path, long bytes) {
+    return Files.isRegularFile(path) && path.toFile().length() == bytes;
+  }
+
+  /// Whether a path is a file of this size, and no link: a writer's own.
   static boolean hasSize(Path file, long bytes) {
-    return Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && file.toFile().length() == bytes;
+    return !Files.isSymbolicLink(file) && leadsTo(file, bytes);
   }
 }
