@@ -5,4 +5,8 @@ import dev.gantry.testing.SecondJvm;
 import org.junit.jupiter.api.Order;
 
 @Order(Integer.MAX_VALUE)
-class SecondJvmTest extends SecondJvm {}
+class SecondJvmTest extends SecondJvm {
+  SecondJvmTest() {
+    super("dev.gantry,-" + RemoteJvmTest.PACKAGES.replace(",", ",-"));
+  }
+}

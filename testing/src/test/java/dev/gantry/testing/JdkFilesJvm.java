@@ -5,6 +5,6 @@ package dev.gantry.testing;
 /// macOS and Windows.
 public abstract class JdkFilesJvm extends SecondJvm {
   protected JdkFilesJvm() {
-    super("jdk-files", "-Dgantry.files=jdk");
+    super("dev.gantry", "jdk-files", "-Dgantry.files=jdk");
   }
 }

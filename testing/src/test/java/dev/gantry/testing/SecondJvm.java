@@ -21,20 +21,29 @@ import org.opentest4j.TestAbortedException;
 /// Runs the tests of a module that have a tag in a second JVM, while the first JVM runs the other
 /// tests: Surefire cannot fork twice if Maven's own Java is older than the tests. A module with
 /// such tests has a class `SecondJvmTest`, which extends this class, is ordered last and reports
-/// how each test ended.
+/// how each test ended. If their packages are divided among several such classes, each has a JVM.
 public abstract class SecondJvm {
   private static final Map<Class<?>, FutureTask<ChildJvm.Result>> RUNS = new ConcurrentHashMap<>();
 
+  private final String packages;
   private final String tag;
   private final List<String> options;
 
   /// Runs the tests that have the tag `beside` and are not run by the first JVM.
   protected SecondJvm() {
-    this("beside");
+    this("dev.gantry");
+  }
+
+  /// Runs the tests of some packages that have this tag.
+  ///
+  /// @param packages the packages, as [TaggedTests] takes them
+  protected SecondJvm(String packages) {
+    this(packages, "beside");
   }
 
   /// @param options options of the JVM, besides the size of its heap
-  SecondJvm(String tag, String... options) {
+  SecondJvm(String packages, String tag, String... options) {
+    this.packages = packages;
     this.tag = tag;
     this.options = Stream.concat(Stream.of("-Xmx768m"), Stream.of(options)).toList();
   }
@@ -56,10 +65,9 @@ public abstract class SecondJvm {
 
   private void start() {
     FutureTask<ChildJvm.Result> run =
-        new FutureTask<>(
-            () -> ChildJvm.run(options, Map.of(), TaggedTests.class, "dev.gantry", tag));
+        new FutureTask<>(() -> ChildJvm.run(options, Map.of(), TaggedTests.class, packages, tag));
     if (RUNS.putIfAbsent(getClass(), run) == null) {
-      Thread.ofPlatform().daemon().name("jvm-" + tag).start(run);
+      Thread.ofPlatform().daemon().name(getClass().getSimpleName()).start(run);
     }
   }
 

@@ -27,12 +27,14 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A set made of several processes' parts has each named part once, or does not exist.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class JointShardsTest {
   private static final int SEEDS = 2;
   private static final int SAMPLES = 7;

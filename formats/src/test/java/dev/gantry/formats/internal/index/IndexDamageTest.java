@@ -17,12 +17,14 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Indexes that were damaged after they were written.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class IndexDamageTest {
   /// The offset of the tensors' bytes in an index of few features.
   private static final int DATA = 4096;

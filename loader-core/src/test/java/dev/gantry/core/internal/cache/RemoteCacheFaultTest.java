@@ -42,6 +42,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -49,6 +50,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// A cache beside servers, disks and files that fail, and reads that are cancelled or whose session is
 /// closed: no byte is ever wrong.
+@Tag("beside")
 class RemoteCacheFaultTest extends RemoteCacheFixture {
   @Test
   void aFailureIsOneErrorAndIsFetchedAgain() {

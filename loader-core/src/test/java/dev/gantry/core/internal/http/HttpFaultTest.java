@@ -40,6 +40,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -50,6 +51,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Loads from a server that misbehaves: each fault gives one error, and no byte is ever wrong.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
+@Tag("beside")
 class HttpFaultTest {
   private static final int LENGTH = 1_000_003;
   private static final byte[] BYTES = TestFiles.bytes(7, LENGTH);

@@ -41,6 +41,7 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -48,6 +49,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
+@Tag("beside")
 class HttpsAndProxyTest {
   private static final int LENGTH = 3_000_017;
   private static final byte[] BYTES = TestFiles.bytes(11, LENGTH);

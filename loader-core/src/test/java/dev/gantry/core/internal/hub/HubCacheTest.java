@@ -30,12 +30,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The files that the hub's cache has after each call, and the requests that are repeated.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class HubCacheTest {
   private static final String MODEL = "org/model";
   private static final int LENGTH = 5 * (1 << 20) + 17;
