@@ -13,6 +13,7 @@ import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import dev.gantry.benchmarks.harness.ChildJvm;
 import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Folders;
 import dev.gantry.benchmarks.result.Spread;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
@@ -36,7 +37,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.Stream;
 
 /// Measures the first load of a process. A script starts the process, which prints when it reached
 /// each stage, in milliseconds from its start. `GANTRY_STARTED` gives the start in nanoseconds
@@ -147,12 +147,7 @@ public final class FirstLoads {
               way.name(),
               medianMillis(way, 1),
               medianMillis(way, 2)));
-      try (Stream<Path> files = Files.list(folder)) {
-        for (Path file : files.toList()) {
-          Files.delete(file);
-        }
-      }
-      Files.delete(folder);
+      Folders.remove(folder);
     }
   }
 

@@ -4,6 +4,7 @@ package dev.gantry.benchmarks;
 import dev.gantry.benchmarks.CrtClient.Item;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.Folders;
 import dev.gantry.benchmarks.harness.LinkServer;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
@@ -19,7 +20,6 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -66,7 +66,7 @@ public final class S3Bench {
     try {
       compareOverLink(folder, (long) (gigabytes * 1e9 / OBJECTS), rounds);
     } finally {
-      delete(folder);
+      Folders.remove(folder);
     }
   }
 
@@ -162,21 +162,13 @@ public final class S3Bench {
     while (isComing(repository.resolve("blobs"))) {
       TimeUnit.MILLISECONDS.sleep(10);
     }
-    delete(repository);
+    Folders.remove(repository);
     return seconds;
   }
 
   private static boolean isComing(Path blobs) throws IOException {
     try (Stream<Path> files = Files.list(blobs)) {
       return files.anyMatch(file -> file.toString().contains(".incomplete"));
-    }
-  }
-
-  private static void delete(Path folder) throws IOException {
-    try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
     }
   }
 

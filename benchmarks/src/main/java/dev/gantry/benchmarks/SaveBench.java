@@ -3,6 +3,7 @@ package dev.gantry.benchmarks;
 
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.Folders;
 import dev.gantry.benchmarks.harness.HostCeilings;
 import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.core.Device;
@@ -19,7 +20,6 @@ import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,7 +31,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.Set;
-import java.util.stream.Stream;
 
 /// Measures how fast checkpoints are saved durably from a device's memory to the disk, in turns
 /// with plain writes to the disk: `save DEVICE FOLDER FILE…`. The tensors of each file are loaded
@@ -120,17 +119,8 @@ public final class SaveBench {
     if (checked.add(name)) {
       check(saved);
     }
-    remove(saved.folder());
+    Folders.remove(saved.folder());
     return seconds;
-  }
-
-  private static void remove(Path checkpoint) throws IOException {
-    try (Stream<Path> files = Files.list(checkpoint)) {
-      for (Path file : files.toList()) {
-        Files.delete(file);
-      }
-    }
-    Files.delete(checkpoint);
   }
 
   private void check(CheckpointFolder checkpoint) {

@@ -2,6 +2,7 @@
 package dev.gantry.benchmarks.soak;
 
 import ai.djl.Device;
+import dev.gantry.benchmarks.harness.Folders;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
@@ -9,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -80,7 +80,7 @@ public final class Soak {
     try {
       good = new Soak(folder, devices, seed).run((long) (minutes * 60e9));
     } finally {
-      remove(folder);
+      Folders.remove(folder);
     }
     System.exit(good ? 0 : 1);
   }
@@ -97,14 +97,6 @@ public final class Soak {
               case dev.gantry.core.Device.Cuda(int ordinal) -> Device.gpu(ordinal);
             })
         .toList();
-  }
-
-  private static void remove(Path folder) throws IOException {
-    try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.delete(file);
-      }
-    }
   }
 
   private boolean run(long nanos) throws Exception {
@@ -158,7 +150,7 @@ public final class Soak {
     } finally {
       timer.shutdown();
       var _ = timer.awaitTermination(1, TimeUnit.MINUTES);
-      remove(own);
+      Folders.remove(own);
     }
   }
 

@@ -91,7 +91,8 @@ record DiskFacts(String raid, String multipath, String protection) {
         : "";
   }
 
-  private static String text(Path file) {
+  /// Returns what a small file of the kernel says; empty if it cannot be read.
+  static String text(Path file) {
     try {
       return Files.readString(file).strip();
     } catch (IOException _) {

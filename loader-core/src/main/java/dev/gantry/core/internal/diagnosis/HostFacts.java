@@ -69,7 +69,7 @@ public record HostFacts(
         iommu(root),
         acs(root.resolve("sys/bus/pci/devices")),
         hasNvidiaFs(root),
-        line(root.resolve("sys/module/nvidia_fs/version")),
+        DiskFacts.text(root.resolve("sys/module/nvidia_fs/version")),
         Files.isReadable(root.resolve("run/udev/data")),
         kernel(root),
         staticBar1(root));
@@ -106,15 +106,7 @@ public record HostFacts(
   }
 
   private static String kernel(Path root) {
-    return line(root.resolve("proc/sys/kernel/osrelease"));
-  }
-
-  private static String line(Path file) {
-    try {
-      return Files.readString(file).strip();
-    } catch (IOException _) {
-      return "";
-    }
+    return DiskFacts.text(root.resolve("proc/sys/kernel/osrelease"));
   }
 
   /// Reads the settings with which the driver was loaded from procfs, since the module's
