@@ -65,7 +65,7 @@ public final class TaggedTests {
     LauncherDiscoveryRequestBuilder request =
         LauncherDiscoveryRequestBuilder.request()
             .filters(ClassNameFilter.excludeClassNamePatterns(".*JvmTest"));
-    for (String name : all.getFirst().split(",")) {
+    for (String name : all.getFirst().split(",", -1)) {
       if (name.startsWith("-")) {
         request.filters(PackageNameFilter.excludePackageNames(name.substring(1)));
       } else {
