@@ -18,7 +18,8 @@ public sealed interface Device {
   record Cuda(int ordinal) implements Device {
     public Cuda {
       if (ordinal < 0) {
-        throw new MisuseException("negative device ordinal " + ordinal);
+        throw new MisuseException(
+            "the number of a CUDA device must be 0 or more (was " + ordinal + ")");
       }
     }
 

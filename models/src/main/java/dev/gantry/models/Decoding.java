@@ -55,6 +55,7 @@ final class Decoding implements AutoCloseable {
   Decoding(Model model, TextGenerator generator, long... padding) {
     this.generator = generator;
     block = block(model);
+    requireOpen("the model", model.getNDManager());
     manager = model.getNDManager().newSubManager();
     cache = new KeyValueCache(manager, padding);
     store = new ParameterStore(manager, false);
@@ -69,6 +70,7 @@ final class Decoding implements AutoCloseable {
   /// @throws MisuseException if a text is empty or too long, or has an id that the model does not
   ///     know
   void begin(long[]... prompts) {
+    requireOpen("this session, or its model,", manager);
     for (int i = 0; i < left.length; i++) {
       left[i] = Math.min(generator.tokens(), room(prompts[i]));
     }
@@ -82,6 +84,12 @@ final class Decoding implements AutoCloseable {
     }
     int most = IntStream.of(left).max().orElseThrow();
     cache.reserve((long) longest + Math.min(most, EXPECTED_TOKENS));
+  }
+
+  private static void requireOpen(String subject, NDManager manager) {
+    if (!manager.isOpen()) {
+      throw new MisuseException(subject + " is closed");
+    }
   }
 
   /// Returns the next token of each text, [#NONE] for a text that has ended. The array is empty

@@ -57,6 +57,11 @@ class HubByNameTest {
     assertThatThrownBy(() -> HubModel.of("org/model"))
         .isInstanceOf(MisuseException.class)
         .hasMessage("there is no folder org/model; that model of the hub is hf://org/model");
+    Path file = TEXTS.resolve("mean/config.json");
+    assertThatThrownBy(() -> HubModel.of(file))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "a model is a folder with config.json, or a GGUF file (was the file " + file + ")");
     assertThatThrownBy(() -> HubModel.of(Path.of("no/where/at-all")))
         .isInstanceOf(TransferException.class);
   }

@@ -367,6 +367,21 @@ class TextGeneratorTest {
   }
 
   @Test
+  void aClosedModelOrSessionIsMisuse() {
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(3).build();
+    Model model = model("llama");
+    TextSession session = generator.session(model);
+    session.close();
+    assertThatThrownBy(() -> session.generate(3, 4))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("this session, or its model, is closed");
+    model.close();
+    assertThatThrownBy(() -> generator.generate(model, 3, 4))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("the model is closed");
+  }
+
+  @Test
   void whoeverAsksNoMoreEndsAText() {
     TextGenerator generator = TextGenerator.builder().optMaxTokens(6).build();
     try (Model model = model("llama");

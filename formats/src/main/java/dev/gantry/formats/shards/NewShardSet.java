@@ -57,7 +57,9 @@ final class NewShardSet {
   /// Plans a set that is all of a folder's shards.
   static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
     MisuseException.requireGiven("folder", folder);
-    MisuseException.requireGiven("fields", fields);
+    for (Field field : MisuseException.requireGiven("fields", fields)) {
+      MisuseException.requireGiven("a field", field);
+    }
     MisuseException.requireGiven("options", options);
     Path work = JointFiles.unfinished(folder);
     return new NewShardSet(
@@ -73,7 +75,7 @@ final class NewShardSet {
     for (Field field : fields) {
       JsonWriter.requireText("a field's name", field.name());
       if (!names.add(field.name())) {
-        throw new MisuseException("two fields of the name '" + field.name() + "'");
+        throw new MisuseException("two fields have the name '" + field.name() + "'");
       }
       if (field.shape().rank() > ShardSet.MAX_RANK) {
         throw new MisuseException(
@@ -183,8 +185,9 @@ final class NewShardSet {
   /// @param values the values by name; the names must be those of the fields
   /// @throws MisuseException if a field is missing or unknown
   void checkNames(Map<String, ?> values) {
+    MisuseException.requireGiven("values", values);
     for (Field field : fields) {
-      if (!values.containsKey(field.name())) {
+      if (values.get(field.name()) == null) {
         throw new MisuseException("field '" + field.name() + "' has no value");
       }
     }

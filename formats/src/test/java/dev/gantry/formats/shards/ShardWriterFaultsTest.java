@@ -26,6 +26,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -97,7 +98,11 @@ class ShardWriterFaultsTest extends ShardWriterFixture {
   void whatNoReaderWouldTakeIsNotBegun() {
     Field field = new Field("a", DType.U8, TensorShape.of());
     requireRefused(List.of(), ShardOptions.defaults(), "samples need 1 to 1000 fields");
-    requireRefused(List.of(field, field), ShardOptions.defaults(), "two fields of the name 'a'");
+    requireRefused(
+        Collections.singletonList(null),
+        ShardOptions.defaults(),
+        "a field must be given (was null)");
+    requireRefused(List.of(field, field), ShardOptions.defaults(), "two fields have the name 'a'");
     requireRefused(
         List.of(new Field("\uD800", DType.U8, TensorShape.of())),
         ShardOptions.defaults(),

@@ -86,7 +86,8 @@ public final class GgufHubConfig {
                 && Folder.at(session, location)
                     .filter(folder -> !folder.named(".gguf").isEmpty())
                     .isPresent()
-            : Files.exists(path);
+            // The configuration beside weights is no weights itself.
+            : Files.exists(path) && !location.fileName().endsWith(".json");
     return named
         ? Optional.of(GgufHubNames.of(WeightsFormats.open(session, location)))
             .filter(weights -> weights.format().equals(GgufFormat.CATALOGUE))

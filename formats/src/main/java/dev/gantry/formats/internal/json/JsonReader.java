@@ -136,7 +136,7 @@ public final class JsonReader {
     // A switch with a case for null would be linked in a process's first load, which takes
     // milliseconds.
     if (token == null) {
-      throw malformedAt(end, "unexpected-end", "no value");
+      throw malformedAt(end, "unexpected-end", "the JSON ends before a value");
     }
     return switch (token) {
       case START_OBJECT -> Kind.OBJECT;

@@ -55,7 +55,7 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
   /// @throws MalformedFileException if the file holds no such array, or is too large to be kept
   public static List<JsonTree> readList(FileBytes file) {
     JsonReader json = reader(file, 0, file.length());
-    json.require(JsonReader.Kind.ARRAY, "no-array", "this must be a JSON array");
+    json.require(JsonReader.Kind.ARRAY, "no-array", "the JSON");
     List<JsonTree> trees = new ArrayList<>();
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       json.countEntry(MAX_ENTRIES);
@@ -74,7 +74,7 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
   }
 
   private static JsonTree object(JsonReader json) {
-    json.require(JsonReader.Kind.OBJECT, "no-object", "this must be a JSON object");
+    json.require(JsonReader.Kind.OBJECT, "no-object", "the JSON");
     Map<String, Object> members = new LinkedHashMap<>();
     Map<String, Long> offsets = new HashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {

@@ -157,7 +157,11 @@ final class HeaderParser {
         throw malformed(
             bytes.length(),
             "data-past-end",
-            "tensor '" + entry.name() + "' ends " + (entry.end() - dataLength) + " bytes later");
+            "tensor '"
+                + entry.name()
+                + "' ends "
+                + (entry.end() - dataLength)
+                + " bytes past the end of the file");
       }
       Extent extent =
           new Extent(bytes.file(), dataStart + entry.begin(), entry.end() - entry.begin());

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.json;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
@@ -168,5 +169,16 @@ class JsonReaderTest {
       }
     }
     assertThat(found.subList(0, expected.size())).isEqualTo(expected);
+  }
+
+  @Test
+  void aValueOfAnotherKindIsNamedWithTheKindThatItMustHave() throws IOException {
+    Path file = Files.writeString(folder.resolve("list.json"), "[5]");
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), file)) {
+      assertThatThrownBy(() -> JsonTree.read(bytes))
+          .hasMessage("%s: offset 0: no-object: the JSON must be an object, not an array", file);
+      assertThatThrownBy(() -> JsonTree.readList(bytes))
+          .hasMessage("%s: offset 1: no-object: the JSON must be an object, not a number", file);
+    }
   }
 }

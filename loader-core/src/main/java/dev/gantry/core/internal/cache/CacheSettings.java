@@ -37,7 +37,7 @@ public record CacheSettings(Path folder, long mostBytes) {
 
   public CacheSettings {
     MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
-    Folders.requireMakeable(folder);
+    Folders.requireMakeable(MisuseException.requireGiven("folder", folder));
     folder = folder.toAbsolutePath().normalize();
   }
 
