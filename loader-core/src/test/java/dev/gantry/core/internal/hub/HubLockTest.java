@@ -28,7 +28,7 @@ class HubLockTest {
     assertThat(link).isSymbolicLink();
   }
 
-  /// By the second call, the descriptor's number may be that of another thread's file.
+  /// Another thread's file may have got the descriptor's number before the second call.
   @Test
   void aLockThatIsClosedTwiceClosesItsDescriptorOnce(@TempDir Path folder) {
     FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);

@@ -17,8 +17,8 @@ import jinjava.javax.el.ExpressionFactory;
 import org.jspecify.annotations.Nullable;
 
 /// Jinjava with Python's rules for texts. Every text that is not empty is true; to Jinjava, the text
-/// `false` is not, so that templates would leave out a message of this text. And `trim` removes the
-/// blanks of all languages.
+/// `false` is not, so that templates would leave out a message of this text. The filter `trim` removes
+/// the blanks of all languages, as in Python.
 final class PythonJinja extends Jinjava {
   private static final Pattern CONDITION =
       Pattern.compile("(\\{%[-+]?\\s*(?:el)?if\\b)(.*?)([-+]?%})", Pattern.DOTALL);
