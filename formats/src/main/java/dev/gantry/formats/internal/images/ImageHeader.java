@@ -11,8 +11,7 @@ import java.util.List;
 ///
 /// @param components how many colour components a pixel has
 /// @param orientation the orientation, 1 to 8, as Exif numbers it
-/// @param transform the colour transform of a JPEG of four components, as Adobe numbers it; 0 for
-///     none
+/// @param ycck whether the first three inks of a JPEG's four were transformed as RGB is to YCbCr
 /// @param common whether the picture is a Huffman-coded JPEG of three components that every
 ///     decoder interprets as YCbCr
 /// @param essence the parts that a decoder needs. They lack comments, profiles, thumbnails and
@@ -23,7 +22,7 @@ record ImageHeader(
     int height,
     int components,
     int orientation,
-    int transform,
+    boolean ycck,
     boolean common,
     List<MemorySegment> essence) {
   /// The longest side that a picture may have, which is also JPEG's own limit.

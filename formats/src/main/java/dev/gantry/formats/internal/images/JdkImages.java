@@ -33,7 +33,7 @@ final class JdkImages {
         throw new IOException("the picture has two headers of different sizes");
       }
       if (header.kind() == ImageHeader.Kind.JPEG && header.components() == 4) {
-        return cmyk(reader.readRaster(0, null), header.transform() == 2);
+        return cmyk(reader.readRaster(0, null), header.ycck());
       }
       return pixels(reader.read(0));
     } catch (IIOException | RuntimeException e) {

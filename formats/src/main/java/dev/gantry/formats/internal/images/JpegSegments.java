@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// Walks through the segments of a JPEG up to the first scan (ITU-T T.81, annex B).
 final class JpegSegments {
@@ -31,6 +32,8 @@ final class JpegSegments {
   private static final int EXIF = 0x45786966;
   private static final int ADOBE = 0x41646F62;
   private static final int ADOBE_BYTES = 12;
+  private static final int JFIF_NAME = 0x4A464946;
+  private static final int JFIF_BYTES = 14;
 
   /// An APP0 segment without density and thumbnail, which declares that three components are
   /// YCbCr.
@@ -45,8 +48,9 @@ final class JpegSegments {
   private int components;
   private int orientation = Exif.UPRIGHT;
   private int transform;
-  private boolean adobe;
-  private boolean rgb;
+  private boolean jfif;
+  private @Nullable MemorySegment adobe;
+  private boolean namedRgb;
   private boolean progressive;
   private boolean huffman;
 
@@ -74,8 +78,10 @@ final class JpegSegments {
     }
     checkScans(end(at));
     essence.add(encoded.asSlice(at));
-    if (!adobe && !rgb && components == 3) {
+    if (isYcbcr()) {
       essence.addFirst(MemorySegment.ofArray(JFIF));
+    } else if (adobe != null) {
+      essence.addFirst(adobe);
     }
     essence.addFirst(encoded.asSlice(0, 2));
     return new ImageHeader(
@@ -84,9 +90,15 @@ final class JpegSegments {
         height,
         components,
         orientation,
-        transform,
-        components == 3 && huffman && !rgb && (!adobe || transform == 1),
+        components == 4 && transform != 0,
+        components == 3 && huffman && !namedRgb && (adobe == null || transform == 1),
         essence);
+  }
+
+  /// Whether three components are YCbCr: a JFIF segment says so whatever else the file says, as
+  /// libjpeg has it, then an Adobe segment decides, and then the components' names.
+  private boolean isYcbcr() {
+    return components == 3 && (jfif || (adobe == null ? !namedRgb : transform != 0));
   }
 
   /// Returns the offset of the last FF byte before the next marker's code; any number of FF bytes
@@ -129,9 +141,10 @@ final class JpegSegments {
     } else if (code == APP1 && bytes > 6 && u32(encoded, data) == EXIF) {
       orientation = Exif.orientation(encoded.asSlice(data + 6, bytes - 6));
     } else if (code == APP14 && bytes >= ADOBE_BYTES && u32(encoded, data) == ADOBE) {
-      adobe = true;
+      adobe = encoded.asSlice(at, end - at);
       transform = u8(encoded, data + 11);
-      essence.add(encoded.asSlice(at, end - at));
+    } else if (code == APP0 && bytes >= JFIF_BYTES && u32(encoded, data) == JFIF_NAME) {
+      jfif |= u8(encoded, data + 4) == 0;
     }
     if (code != COMMENT && (code < APP0 || code > APP15)) {
       essence.add(encoded.asSlice(at, end - at));
@@ -162,7 +175,7 @@ final class JpegSegments {
     components = found;
     progressive = code == 0xC2 || code == 0xCA;
     huffman = code <= 0xC2;
-    rgb =
+    namedRgb =
         found == 3
             && u8(encoded, at + 10) == 'R'
             && u8(encoded, at + 13) == 'G'

@@ -68,7 +68,7 @@ final class PngChunks {
         u32(encoded, SIGNATURE_BYTES + 12),
         components(u8(encoded, SIGNATURE_BYTES + 17)),
         orientation,
-        0,
+        false,
         false,
         essence);
   }
