@@ -172,6 +172,28 @@ class ParameterRulesTest extends ParameterRulesFixture {
     assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 4, 5);
   }
 
+  /// Each of them is padded where it lies.
+  @Test
+  void paddedTensorsAreConcatenated() throws IOException {
+    Path file =
+        new WeightsFile()
+            .tensor("gate", DType.F32, PyTorch.shape(new Shape(1, 3)), 1, 2, 3)
+            .tensor("up", DType.F32, PyTorch.shape(new Shape(1, 2)), 4, 5)
+            .write(folder.resolve("padded.safetensors"));
+    for (int axis = 0; axis < 2; axis++) {
+      ParameterList parameters = parameters("fused");
+      ParameterNames names =
+          ParameterNames.builder().concat("fused", axis, List.of("gate", "up"), pad(1, 4)).build();
+      for (int load = 0; load < 2; load++) {
+        load(file, parameters, names, DEFAULTS);
+        assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 0, 4, 5, 0, 0);
+        // The second load writes into the array.
+        parameters.get("fused").getArray().addi(9);
+      }
+      parameters.get("fused").close();
+    }
+  }
+
   @Test
   void tensorsOfSeveralTypesOrRanksAreNotConcatenated() throws IOException {
     ParameterNames names =

@@ -109,13 +109,21 @@ record RowCopy(
     TorchArrays.copyInto(values, target, index);
   }
 
+  /// Sets the positions `from` to `to` along an axis to zero, within the part of the array that the
+  /// values take.
   private void zero(int padded, long from, long to) {
     if (from == to) {
       return;
     }
+    NDIndex index = new NDIndex();
+    for (int i = 0; i < target.getShape().dimension(); i++) {
+      long begin = i == axis ? first : 0;
+      long length = i == axis ? length() : target.getShape().get(i);
+      index.addSliceDim(begin + (i == padded ? from : 0), begin + (i == padded ? to : length));
+    }
     // libtorch broadcasts the single value to all elements of the part.
     try (NDArray zero = target.getManager().create(0f)) {
-      TorchArrays.copyInto(zero, target, TorchArrays.along(target, padded, from, to));
+      TorchArrays.copyInto(zero, target, index);
     }
   }
 }
