@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
@@ -227,6 +228,24 @@ class DatasetResumeTest {
       endless.restore(endless.state());
       assertThat(textAndClose(endless.getData(manager).iterator().next()))
           .isEqualTo(epochs.get(16));
+    }
+  }
+
+  @Test
+  void anIterationWithoutEndWhoseEpochsHaveNoBatchStaysWhereItIs() {
+    Path path = ImageShards.write(folder.resolve("shards"), 3, 17);
+    try (NDManager manager = NDManager.newBaseManager();
+        ShardDataset dataset =
+            ShardDataset.builder()
+                .setPath(path)
+                .setSampling(4)
+                .optLastBatch(LastBatch.DROP)
+                .optRepeat()
+                .build()) {
+      String start = dataset.state();
+      assertThat(dataset.getData(manager).iterator().hasNext()).isFalse();
+      assertThat(dataset.state()).isEqualTo(start);
+      dataset.restore(dataset.state());
     }
   }
 

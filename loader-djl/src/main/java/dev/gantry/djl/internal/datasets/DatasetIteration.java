@@ -156,7 +156,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       requireFreeSlot();
       ahead = take();
       if (ahead.isEmpty()) {
-        state = end;
+        // An iteration without end stops only if its epochs have no batch, and stays where it is.
+        state = endless ? state : end;
         close();
       }
     }
