@@ -100,7 +100,8 @@ final class S3Call extends S3Request {
   ///
   /// @param name the operation's name, such as `UploadPart`
   /// @param url the URL with its query
-  /// @return completes with the answer; cancelling it ends the request
+  /// @param cancellation ends the request; it is cancelled when the result is
+  /// @return completes with the answer
   static CompletableFuture<Answer> start(
       S3Clients clients,
       String name,
@@ -110,8 +111,15 @@ final class S3Call extends S3Request {
       Body body,
       Cancellation cancellation) {
     S3Call call = new S3Call(clients, name, method, subject, url, body, cancellation);
+    CompletableFuture<Answer> answered = call.done;
+    var _ =
+        answered.whenComplete((_, _) -> {
+          if (answered.isCancelled()) {
+            cancellation.cancel();
+          }
+        });
     call.start();
-    return call.done;
+    return answered;
   }
 
   @Override

@@ -168,17 +168,31 @@ class S3UploadFaultTest {
 
   @Test
   void anInterruptionEndsTheUploadAtOnceAndLeavesWhatIsThere() throws Exception {
-    CountDownLatch asked = new CountDownLatch(2);
-    CountDownLatch over = new CountDownLatch(1);
     // The server accepts the request that begins the upload, and does not answer its parts.
+    interrupt(LARGE, 1);
+    assertThat(begun()).hasSize(1);
+  }
+
+  @Test
+  void anInterruptionEndsTheRequestOfASmallFileAtOnce() throws Exception {
+    interrupt(SMALL, 0);
+    assertThat(size()).isEqualTo(7);
+  }
+
+  /// Interrupts an upload while the server does not answer, and closes the store.
+  ///
+  /// @param answered how many requests the server answers
+  private void interrupt(int bytes, int answered) throws Exception {
+    CountDownLatch asked = new CountDownLatch(answered + 1);
+    CountDownLatch over = new CountDownLatch(1);
     proxy.answerUploads(number -> {
       asked.countDown();
-      if (number > 0) {
+      if (number >= answered) {
         Latches.await(over);
       }
-      return number > 0 ? Answer.CUT_UPLOAD : Answer.RIGHT;
+      return number >= answered ? Answer.CUT_UPLOAD : Answer.RIGHT;
     });
-    Path file = Files.write(folder.resolve("model.safetensors"), TestFiles.bytes(3, LARGE));
+    Path file = Files.write(folder.resolve("model.safetensors"), TestFiles.bytes(3, bytes));
     CompletableFuture<TransferException> end = new CompletableFuture<>();
     try (S3Store patient =
         new S3Store(
@@ -195,7 +209,6 @@ class S3UploadFaultTest {
     } finally {
       over.countDown();
     }
-    assertThat(begun()).hasSize(1);
   }
 
   /// Returns the uploads that were begun, and neither completed nor aborted.
