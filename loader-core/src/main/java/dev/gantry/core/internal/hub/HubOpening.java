@@ -96,7 +96,10 @@ final class HubOpening {
   /// @param known the file's state by the hub's answer, if there was one
   private StoredFile local(Path file, Optional<HubVersion> known) {
     pointer = file;
-    HubVersion.Cached cached = new HubVersion.Cached(parts.calls(), file, policy, etag(file));
+    // The file must have the identity that it had when its bytes still came from the hub. Where
+    // snapshots are no links, only the hub's answer tells the ETag.
+    String etag = known.map(HubVersion::etag).orElseGet(() -> etag(file));
+    HubVersion.Cached cached = new HubVersion.Cached(parts.calls(), file, policy, etag);
     if (known.isPresent() && known.get().size() != cached.size()) {
       cached.close();
       throw HubErrors.damaged(name, file, cached.size(), known.get().size());

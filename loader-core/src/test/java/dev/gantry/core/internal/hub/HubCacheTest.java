@@ -13,6 +13,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.StoredFile;
@@ -282,9 +283,18 @@ class HubCacheTest {
   void withoutLinksASnapshotHasTheFilesThemselves() throws IOException {
     settings.put("HF_HUB_DISABLE_SYMLINKS", "1");
     try (GantrySession session = session()) {
+      Object identity = identity(session);
       Path file = session.fetch((Location.Remote) weights());
       assertThat(Files.isSymbolicLink(file)).isFalse();
       assertThat(file).hasBinaryContent(BYTES);
+      assertThat(identity(session)).isEqualTo(identity);
+    }
+  }
+
+  /// Data whose file has another identity than its header had are refused.
+  private static Object identity(GantrySession session) {
+    try (SourceFile file = session.openFile(weights())) {
+      return file.identity();
     }
   }
 }
