@@ -235,9 +235,11 @@ final class HubOpening {
                             + " did not take the file; a warning in the log says why")));
   }
 
-  /// Reads the whole file, and waits until the cache has published it.
+  /// Reads the whole file, and waits until the cache has published it. If the cache did not take
+  /// all of it, nothing publishes it while another reader has it open, so this does not wait then.
   private void read(Location file, StoredFile coming) {
     CompletableFuture<Void> published;
+    boolean comes;
     try (SourceFile source = new SourceFile(file, coming);
         Arena arena = Arena.ofShared()) {
       HubVersion state = (HubVersion) source.identity();
@@ -247,6 +249,10 @@ final class HubOpening {
         long bytes = Math.min(buffer.byteSize(), source.size() - done);
         boolean _ = source.read(buffer, done, bytes, false);
       }
+      comes = source.isWhole();
+    }
+    if (!comes) {
+      return;
     }
     try {
       var _ = published.get();

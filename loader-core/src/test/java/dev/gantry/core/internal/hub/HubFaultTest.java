@@ -34,6 +34,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -208,6 +209,20 @@ class HubFaultTest {
       assertThatThrownBy(() -> store.fetch(Location.of("hf://org/model/config.json")))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining(smallBytes > 0 ? "ENOSPC" : "a warning in the log says why");
+    }
+  }
+
+  @Test
+  @Timeout(30)
+  void aFetchThatTheDiskDoesNotTakeDoesNotWaitForOtherReaders() {
+    settings.put("HF_HOME", folder.toString());
+    FaultyFileCalls calls = new FaultyFileCalls(FileCalls.ofPlatform());
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0, calls);
+        StoredFile _ = store.open(FILE, CachePolicy.BUFFERED)) {
+      calls.from(Function.PWRITE, calls.count(Function.PWRITE) + 1, new Fails(Errno.ENOSPC));
+      assertThatThrownBy(() -> store.fetch(FILE))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("a warning in the log says why");
     }
   }
 
