@@ -71,10 +71,14 @@ abstract class RingEndContract extends RingFixture {
 
   @Test
   void aFileThatIsTooShortFailsItsBatch() {
-    Path file = TestFiles.write(folder.resolve("short"), 1, 3 * BLOCK - 5);
+    int length = 3 * BLOCK - 5;
+    Path file = TestFiles.write(folder.resolve("short"), 1, length);
     assertFailsAtTheFifth(
         withFifth(block(file, 2)),
-        new TransferException("open", file.toString(), new Failure.EndOfFile(5)));
+        new TransferException(
+            "open",
+            file + ", whose " + length + " bytes end before offset " + 3 * BLOCK,
+            new Failure.EndOfFile(5)));
   }
 
   @Test
