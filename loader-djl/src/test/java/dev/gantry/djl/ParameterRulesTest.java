@@ -172,6 +172,22 @@ class ParameterRulesTest extends ParameterRulesFixture {
     assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 4, 5);
   }
 
+  @Test
+  void transposedTensorsAreConcatenatedAsVectors() throws IOException {
+    Path file =
+        new WeightsFile()
+            .tensor("gate", DType.F32, PyTorch.shape(new Shape(2, 2)), 1, 2, 3, 4)
+            .tensor("up", DType.F32, PyTorch.shape(new Shape(2, 2)), 5, 6, 7, 8)
+            .write(folder.resolve("vectors.safetensors"));
+    ParameterList parameters = parameters("fused");
+    ParameterNames names =
+        ParameterNames.builder()
+            .concat("fused", 0, List.of("gate", "up"), transpose(), reshape(4))
+            .build();
+    load(file, parameters, names, DEFAULTS);
+    assertThat(values(parameters, "fused")).containsExactly(1, 3, 2, 4, 5, 7, 6, 8);
+  }
+
   /// Each of them is padded where it lies.
   @Test
   void paddedTensorsAreConcatenated() throws IOException {

@@ -57,8 +57,11 @@ record RowCopy(
             view = view.transpose(axes.stream().mapToInt(Integer::intValue).toArray());
             rowAxis = axes.indexOf(rowAxis);
           }
-          case TensorTransform.Reshape reshape ->
-              view = view.reshape(PyTorch.djlShape(reshape.apply(whole)));
+          case TensorTransform.Reshape reshape -> {
+            // The view has all rows, and the new shape may have no such axis.
+            view = view.reshape(PyTorch.djlShape(reshape.apply(whole)));
+            rowAxis = 0;
+          }
           case TensorTransform.Part(int axisOfCut, int index, int count) -> {
             long size = whole.dimension(axisOfCut) / count;
             boolean ofRows = axisOfCut == rowAxis;
