@@ -165,7 +165,7 @@ class RecordConversionTest {
         in
             + ": offset "
             + offset
-            + ": wrong-length: record 1: feature 'x': length 1, not 3; --pad fills",
+            + ": wrong-length: record 1: feature 'x' has length 1, not 3; --pad fills",
         in,
         temporary.resolve("out"));
   }

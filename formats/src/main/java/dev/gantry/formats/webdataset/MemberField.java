@@ -123,11 +123,11 @@ public sealed interface MemberField {
 
   private static void check(String extensions) {
     for (String extension : MisuseException.requireGiven("extension", extensions).split(";", -1)) {
-      if (extension.isEmpty() || extension.indexOf('/') >= 0) {
+      if (extension.isEmpty() || extension.startsWith(".") || extension.indexOf('/') >= 0) {
         throw new MisuseException(
-            "an extension must be such as jpg, or several such as jpg;png (was "
+            "an extension must be such as jpg, or several such as jpg;png (was '"
                 + extensions
-                + ")");
+                + "')");
       }
     }
   }

@@ -23,7 +23,7 @@ class MemberFieldTest {
   @ParameterizedTest
   @MethodSource("kinds")
   void anExtensionThatNoMemberCanHaveIsRefused(Function<String, MemberField> kind) {
-    for (String extension : new String[] {"", "jpg;", "folder/jpg"}) {
+    for (String extension : new String[] {"", "jpg;", ".jpg", "folder/jpg"}) {
       assertThatThrownBy(() -> kind.apply(extension))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("an extension must be such as jpg");

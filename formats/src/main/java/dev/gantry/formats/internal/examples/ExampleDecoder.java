@@ -152,9 +152,9 @@ public final class ExampleDecoder {
     }
     for (long step = 0; step < units; step++) {
       FeatureValue value = reader.step(number);
-      String which = "step " + step + ": ";
+      String which = "at step " + step + " ";
       if (value.kind() == null) {
-        throw fault(where, MISSING_FEATURE, feature, which + "the value is missing");
+        throw fault(where, MISSING_FEATURE, feature, which + "has no value");
       }
       long elements = elements(value, feature, where, which);
       if (elements != feature.unitElements()) {
@@ -178,7 +178,8 @@ public final class ExampleDecoder {
       return value.count();
     }
     if (value.count() > 1) {
-      throw fault(where, WRONG_LENGTH, feature, which + value.count() + " strings, not one");
+      throw fault(
+          where, WRONG_LENGTH, feature, which + "has " + value.count() + " strings, not one");
     }
     if (feature.decoder().isPresent()) {
       return feature.most();
@@ -188,19 +189,19 @@ public final class ExampleDecoder {
           where,
           WRONG_LENGTH,
           feature,
-          which + value.length() + " bytes are no elements of " + feature.elementBytes());
+          which + "has " + value.length() + " bytes, not a multiple of " + feature.elementBytes());
     }
     return value.length() / feature.elementBytes();
   }
 
   private static MalformedFileException wrongLength(
       FeatureLayout feature, RawRecord where, String which, long length, String wanted) {
-    return fault(where, WRONG_LENGTH, feature, which + "length " + length + ", not " + wanted);
+    return fault(where, WRONG_LENGTH, feature, which + "has length " + length + ", not " + wanted);
   }
 
   private static MalformedFileException fault(
       RawRecord where, String kind, FeatureLayout feature, String detail) {
-    return where.fault(kind, "feature '" + feature.name() + "': " + detail);
+    return where.fault(kind, "feature '" + feature.name() + "' " + detail);
   }
 
   /// Fills a range of the batch with copies of an element.

@@ -203,7 +203,7 @@ class ExampleCorpusTest {
         .isInstanceOfSatisfying(
             MalformedFileException.class,
             fault -> assertThat(fault.kind()).isEqualTo("wrong-length"))
-        .hasMessageContaining("record 1: feature 'image': length 63, not 64");
+        .hasMessageContaining("record 1: feature 'image' has length 63, not 64");
   }
 
   @Test
@@ -211,7 +211,7 @@ class ExampleCorpusTest {
     assertThatThrownBy(() -> parse("examples-floats.tfrecord", FeatureSpec.int64s("y")))
         .isInstanceOfSatisfying(
             MalformedFileException.class, fault -> assertThat(fault.kind()).isEqualTo("wrong-kind"))
-        .hasMessageContaining("record 0: feature 'y': is of kind FLOAT, not INT64");
+        .hasMessageContaining("record 0: feature 'y' is of kind FLOAT, not INT64");
   }
 
   @Test

@@ -287,10 +287,12 @@ class StraightValueTest {
     ExampleBuilder longer = example().bytes("image", Arrays.copyOf(image, PIXELS + 1));
     return Stream.of(
         Arguments.of(without, "missing-feature: record 5: the record lacks feature 'image'"),
-        Arguments.of(floats, "wrong-kind: record 5: feature 'image': is of kind FLOAT, not BYTES"),
-        Arguments.of(two, "wrong-length: record 5: feature 'image': 2 strings, not one"),
-        Arguments.of(shorter, "wrong-length: record 5: feature 'image': length 69999, not 70000"),
-        Arguments.of(longer, "wrong-length: record 5: feature 'image': length 70001, not 70000"));
+        Arguments.of(floats, "wrong-kind: record 5: feature 'image' is of kind FLOAT, not BYTES"),
+        Arguments.of(two, "wrong-length: record 5: feature 'image' has 2 strings, not one"),
+        Arguments.of(
+            shorter, "wrong-length: record 5: feature 'image' has length 69999, not 70000"),
+        Arguments.of(
+            longer, "wrong-length: record 5: feature 'image' has length 70001, not 70000"));
   }
 
   @ParameterizedTest
