@@ -220,7 +220,15 @@ public final class TextGenerator {
     }
 
     /// Returns the generator as it is set now.
+    ///
+    /// @throws MisuseException if tokens to draw from are chosen, and no temperature has them drawn
     public TextGenerator build() {
+      if (temperature == 0 && (topK != 0 || topP != 1 || minP != 0)) {
+        throw new MisuseException(
+            ("optTopK (%d), optTopP (%s) and optMinP (%s) choose tokens to draw from, which needs"
+                    + " optTemperature above 0 (was 0)")
+                .formatted(topK, topP, minP));
+      }
       return new TextGenerator(this);
     }
   }

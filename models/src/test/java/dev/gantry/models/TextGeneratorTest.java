@@ -434,5 +434,10 @@ class TextGeneratorTest {
     }
     assertThatThrownBy(() -> TextGenerator.builder().optTemperature(-1))
         .hasMessage("optTemperature must be 0 to 1000 (was -1.0)");
+    assertThatThrownBy(() -> TextGenerator.builder().optTopK(3).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "optTopK (3), optTopP (1.0) and optMinP (0.0) choose tokens to draw from, which needs"
+                + " optTemperature above 0 (was 0)");
   }
 }
