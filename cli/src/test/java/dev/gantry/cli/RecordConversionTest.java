@@ -184,7 +184,7 @@ class RecordConversionTest {
         65, "; --pad fills shorter and missing features with 0", fewer, temporary.resolve("out"));
     assertRefused(
         65,
-        "offset " + offset + ": missing-feature: record 1: feature 'image'",
+        "offset " + offset + ": missing-feature: record 1: the record lacks feature 'image'",
         fewer,
         temporary.resolve("out"));
     Path other = records(example(1), example(2).floats("label", 1));

@@ -131,7 +131,7 @@ class PlacementTest {
           .hasMessageContaining("[host, host]");
       assertThatThrownBy(() -> weights.load(manager, Placement.replicated()))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("one at least");
+          .hasMessageContaining("must name one device or more (was none)");
     }
   }
 }

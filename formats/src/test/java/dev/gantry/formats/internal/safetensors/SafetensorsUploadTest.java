@@ -76,7 +76,7 @@ class SafetensorsUploadTest {
   }
 
   private static TransferException cancelled() {
-    return new TransferException("PUT", "by the caller", new Failure.Cancelled());
+    return new TransferException("PUT", "an object", new Failure.Cancelled());
   }
 
   @Test

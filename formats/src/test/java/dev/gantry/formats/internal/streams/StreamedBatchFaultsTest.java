@@ -124,7 +124,7 @@ class StreamedBatchFaultsTest extends StreamedBatchesFixture {
       assertThatThrownBy(() -> second.hostWrites().writers().getFirst().write(slot))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining(file.toString())
-          .hasMessageContaining("missing-feature: record 1: feature 'id'");
+          .hasMessageContaining("missing-feature: record 1: the record lacks feature 'id'");
     }
   }
 
@@ -142,7 +142,7 @@ class StreamedBatchFaultsTest extends StreamedBatchesFixture {
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS)) {
       assertThatThrownBy(() -> Streams.run(batches, batches.start()))
           .isInstanceOf(MalformedFileException.class)
-          .hasMessageContaining("missing-feature: record 1: feature 'id'");
+          .hasMessageContaining("missing-feature: record 1: the record lacks feature 'id'");
     }
   }
 
