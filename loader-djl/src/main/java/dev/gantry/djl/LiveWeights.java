@@ -200,12 +200,19 @@ public final class LiveWeights implements AutoCloseable {
 
   private void exclusively(Runnable work) {
     boolean _ =
-        within(
-            lock.writeLock(),
-            () -> {
-              work.run();
-              return true;
-            });
+        exclusively(() -> {
+          work.run();
+          return true;
+        });
+  }
+
+  /// Refuses a thread within `forward`, which would wait for itself.
+  private <T> T exclusively(Supplier<T> work) {
+    if (lock.getReadHoldCount() > 0) {
+      throw new MisuseException(
+          "a prediction of this thread uses the weights: change them after forward has returned");
+    }
+    return within(lock.writeLock(), work);
   }
 
   private void requireWhole() {
@@ -275,30 +282,28 @@ public final class LiveWeights implements AutoCloseable {
     MisuseException.requireGiven("weights", weights);
     MisuseException.requireGiven("names", names);
     MisuseException.requireGiven("options", options);
-    return within(
-        lock.writeLock(),
-        () -> {
-          requireHere();
-          if (target.getParameters().isEmpty()) {
-            throw new MisuseException("the block has no parameters: there is nothing to refresh");
-          }
-          NDArray first = target.getParameters().valueAt(0).getArray();
-          try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
-            ParameterLoad load = weights.parameterLoad(scope, options);
-            LoadReport report =
-                Cleanup.orUndo(
-                    () -> LoadReport.of(load.into(target, names.rules())),
-                    () -> {
-                      if (load.hasChanged()) {
-                        refusal =
-                            "a refresh of the weights failed half way, so they are mixed: refresh"
-                                + " them again";
-                      }
-                    });
-            refusal = null;
-            return report;
-          }
-        });
+    return exclusively(() -> {
+      requireHere();
+      if (target.getParameters().isEmpty()) {
+        throw new MisuseException("the block has no parameters: there is nothing to refresh");
+      }
+      NDArray first = target.getParameters().valueAt(0).getArray();
+      try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
+        ParameterLoad load = weights.parameterLoad(scope, options);
+        LoadReport report =
+            Cleanup.orUndo(
+                () -> LoadReport.of(load.into(target, names.rules())),
+                () -> {
+                  if (load.hasChanged()) {
+                    refusal =
+                        "a refresh of the weights failed half way, so they are mixed: refresh"
+                            + " them again";
+                  }
+                });
+        refusal = null;
+        return report;
+      }
+    });
   }
 
   /// Takes the host memory that [#offload] needs, pinned where the weights are on a GPU, so that the

@@ -25,6 +25,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -305,6 +306,31 @@ class LiveWeightsTest {
       model.setBlock(next.block());
       assertThat(predict()).containsExactly(answer, Offset.offset(1e-3f));
     }
+  }
+
+  @Test
+  @Timeout(60)
+  void aChangeWithinAPredictionIsRefused() throws Exception {
+    List<LiveWeights> own = new ArrayList<>();
+    Block changing =
+        new SequentialBlock()
+            .add(Linear.builder().setUnits(1).build())
+            .add(list -> {
+              own.forEach(LiveWeights::offload);
+              return list;
+            });
+    changing.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, SIZE));
+    try (LiveWeights changed = LiveWeights.of(changing)) {
+      own.add(changed);
+      model.setBlock(changed.block());
+      assertThatThrownBy(this::predict)
+          .hasRootCauseInstanceOf(MisuseException.class)
+          .hasRootCauseMessage(
+              "a prediction of this thread uses the weights: change them after forward has"
+                  + " returned");
+      assertThat(changed.isOffloaded()).isFalse();
+    }
+    changing.clear();
   }
 
   @Test
