@@ -124,8 +124,10 @@ record Architecture(
   static List<String> labels(HubConfig config) {
     Map<String, String> named = config.texts("id2label");
     int count = config.whole("num_labels", named.isEmpty() ? 2 : named.size(), 1, MAX_LABELS);
+    // Names of another number of classes are of another model: the reference drops them.
+    Map<String, String> fitting = named.size() == count ? named : Map.of();
     return IntStream.range(0, count)
-        .mapToObj(i -> named.getOrDefault(String.valueOf(i), "LABEL_" + i))
+        .mapToObj(i -> fitting.getOrDefault(String.valueOf(i), "LABEL_" + i))
         .toList();
   }
 }

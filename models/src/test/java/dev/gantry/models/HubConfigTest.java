@@ -104,6 +104,18 @@ class HubConfigTest {
             missing -> assertThat(missing.failure()).isInstanceOf(Failure.Errno.class));
   }
 
+  @Test
+  void namesOfAnotherNumberOfLabelsAreDropped() throws IOException {
+    Path config = folder.resolve("config.json");
+    Files.writeString(
+        config, "{\"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"num_labels\": 2}");
+    assertThat(Architecture.labels(HubConfig.read(config))).containsExactly("cat", "dog");
+    Files.writeString(
+        config, "{\"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"num_labels\": 3}");
+    assertThat(Architecture.labels(HubConfig.read(config)))
+        .containsExactly("LABEL_0", "LABEL_1", "LABEL_2");
+  }
+
   /// Values that are absent, and keys of older versions.
   @Test
   void anOldConfigurationIsRead() throws IOException {
