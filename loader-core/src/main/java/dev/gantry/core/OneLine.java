@@ -15,7 +15,11 @@ final class OneLine {
   /// A whole message may be as long as this many names.
   private static final int NAMES_IN_MESSAGE = 3;
 
-  private static final Pattern ESCAPED = Pattern.compile("[\\p{Cc}\\p{Cs}\\u2028\\u2029]");
+  /// The ranges at the end turn the direction of writing, by which a terminal shows later text
+  /// before earlier text.
+  private static final Pattern ESCAPED =
+      Pattern.compile(
+          "[\\p{Cc}\\p{Cs}\\u2028\\u2029\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]");
 
   private OneLine() {}
 
@@ -40,7 +44,8 @@ final class OneLine {
     return escaped(start) + '…' + escaped(text.substring(splitsAPair(text, end) ? end + 1 : end));
   }
 
-  /// Escapes the whole text: control characters, line ends and unpaired surrogates are spelled as in Java source.
+  /// Escapes the whole text: control characters, line ends, changes of direction and unpaired
+  /// surrogates are spelled as in Java source.
   static String escaped(String text) {
     return ESCAPED
         .matcher(text)

@@ -43,6 +43,11 @@ class OneLineTest {
     assertThat(StandardCharsets.UTF_8.newEncoder().canEncode(message)).isTrue();
   }
 
+  @Test
+  void textCannotTurnTheDirectionOfWriting() {
+    assertThat(OneLine.of("a\u202egpj.\u2066b\u200f")).isEqualTo("a\\u202egpj.\\u2066b\\u200f");
+  }
+
   @Property
   void whatIsShortAndHarmlessStaysAsItIs(@ForAll("harmless") String text) {
     assertThat(OneLine.of(text)).isEqualTo(text);
