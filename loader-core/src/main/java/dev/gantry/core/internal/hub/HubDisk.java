@@ -120,7 +120,10 @@ record HubDisk(FileCalls calls, boolean links) {
     }
     try {
       Path _ = Files.createDirectories(folder);
-      boolean _ = Files.deleteIfExists(pointer);
+      if (Files.isSymbolicLink(pointer) && !Files.exists(pointer)) {
+        // Its blob is gone. A link that another thread has made just now is left alone.
+        boolean _ = Files.deleteIfExists(pointer);
+      }
       if (!(links && symbolic(folder.relativize(blob), pointer)) && !linked(blob, pointer)) {
         Errno.check(calls.rename(blob, pointer), "rename", pointer);
       }

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -215,10 +214,10 @@ final class HubOpening {
   /// @return the path of the file in the cache
   Path fetch() {
     StoredFile opened = open();
-    if (opened instanceof FileCache.Filling) {
-      read(name.location(), opened);
-    } else {
+    if (opened instanceof HubVersion.Cached || opened instanceof HubVersion.Coming) {
       opened.close();
+    } else {
+      take(opened);
     }
     return Optional.ofNullable(pointer)
         .filter(Files::isRegularFile)
@@ -235,30 +234,47 @@ final class HubOpening {
                             + " did not take the file; a warning in the log says why")));
   }
 
-  /// Reads the whole file, and waits until the cache has published it. If the cache did not take
-  /// all of it, nothing publishes it while another reader has it open, so this does not wait then.
-  private void read(Location file, StoredFile coming) {
+  /// Reads the whole file, unless the cache has all of it, and waits until the cache has published
+  /// it. If the cache did not take all of it, nothing publishes it while another reader has it
+  /// open, so this does not wait then.
+  private void take(StoredFile coming) {
+    Path blob;
     CompletableFuture<Void> published;
     boolean comes;
-    try (SourceFile source = new SourceFile(file, coming);
-        Arena arena = Arena.ofShared()) {
-      HubVersion state = (HubVersion) source.identity();
-      published = parts.cache().published(parts.cache().incomplete(HubName.of(file), state.etag()));
+    try (SourceFile source = new SourceFile(name.location(), coming)) {
+      String etag = ((HubVersion) source.identity()).etag();
+      blob = parts.cache().blob(name, etag);
+      published = parts.cache().published(parts.cache().incomplete(name, etag));
+      if (!source.isLocal()) {
+        read(source);
+      }
+      comes = source.isLocal() || source.isWhole();
+    }
+    if (comes && !Files.exists(blob)) {
+      await(published);
+    }
+    if (pointer != null && Files.exists(blob)) {
+      // The cache forgets which links are wanted whenever a reader is the last to close the file.
+      parts.disk().link(blob, pointer);
+    }
+  }
+
+  private static void read(SourceFile source) {
+    try (Arena arena = Arena.ofShared()) {
       MemorySegment buffer = arena.allocate(Math.min(PIECE_BYTES, source.size()));
       for (long done = 0; done < source.size(); done += buffer.byteSize()) {
         long bytes = Math.min(buffer.byteSize(), source.size() - done);
         boolean _ = source.read(buffer, done, bytes, false);
       }
-      comes = source.isWhole();
     }
-    if (!comes) {
-      return;
-    }
+  }
+
+  private void await(CompletableFuture<Void> published) {
     try {
       var _ = published.get();
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw HubClient.cancelled("fetch", HubName.of(file));
+      throw HubClient.cancelled("fetch", name);
     } catch (ExecutionException e) {
       throw new IllegalStateException("nothing fails it", e);
     }

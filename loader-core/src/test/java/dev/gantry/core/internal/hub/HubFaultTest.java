@@ -13,11 +13,13 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.HubServer;
 import dev.gantry.testing.HubServer.Refusal;
 import dev.gantry.testing.HubServer.Request;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -26,11 +28,14 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -223,6 +228,34 @@ class HubFaultTest {
       assertThatThrownBy(() -> store.fetch(FILE))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("a warning in the log says why");
+    }
+  }
+
+  /// The cache has all bytes of a file, and another thread is writing them to the disk.
+  @Test
+  @Timeout(30)
+  void aFetchWaitsForAFileThatIsBeingPublished() throws Exception {
+    settings.put("HF_HOME", folder.toString());
+    CountDownLatch syncs = new CountDownLatch(1);
+    CountDownLatch second = new CountDownLatch(1);
+    FaultyFileCalls calls = new FaultyFileCalls(FileCalls.ofPlatform());
+    calls.at(
+        Function.FSYNC,
+        1,
+        new After(() -> {
+          syncs.countDown();
+          Latches.await(second);
+        }));
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0, calls)) {
+      FutureTask<Path> first = new FutureTask<>(() -> store.fetch(FILE));
+      FutureTask<Path> then = new FutureTask<>(() -> store.fetch(FILE));
+      Thread _ = Thread.ofPlatform().start(first);
+      Latches.await(syncs);
+      Thread fetching = Thread.ofPlatform().start(then);
+      Latches.awaitThat(() ->
+          then.isDone() || Arrays.toString(fetching.getStackTrace()).contains("HubOpening.await"));
+      second.countDown();
+      assertThat(then.get()).hasBinaryContent(new byte[5000]).isEqualTo(first.get());
     }
   }
 
