@@ -259,6 +259,8 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   private void destroy() {
+    // The caller frees the memory of the copies next.
+    boolean _ = context.comesToRest();
     try {
       context.streams().destroy(own, marks.stream().map(mark -> mark.event).toList());
     } finally {

@@ -117,6 +117,21 @@ class SmallCopiesStubTest {
   }
 
   @Test
+  void noCopyRunsAfterAQueueWasClosedWhoseStreamCouldNotBeAwaited() {
+    DeviceSlab source = DeviceSlab.allocate(context, BYTES);
+    DeviceSlab target = DeviceSlab.allocate(context, BYTES);
+    CopyQueue queue = new CopyQueue(context);
+    queue.copyOnDevice(target.address(), source.address(), BYTES);
+    cuda.fail("cuStreamSynchronize", 1, 719, 0);
+    assertThatThrownBy(queue::close).isInstanceOf(TransferException.class);
+    long before = cuda.count("freed while pending");
+    source.release();
+    target.release();
+    CudaContext.freeIdle();
+    assertThat(cuda.count("freed while pending")).isEqualTo(before);
+  }
+
+  @Test
   void theDriverCopiesEverythingIfItRefusesTheKernel() {
     cuda.fail("cuModuleLoadData", 1, 218, 0);
     assertThat(copy(SmallCopiesStubTest::recordAndAwait)).isEqualTo(COPIES * BYTES);
