@@ -76,18 +76,18 @@ class RefusedSnapshotStubTest {
     assertThat(LiveResources.snapshot().slabs()).isEqualTo(before + 2);
   }
 
-  /// The first two calls of cuCtxSynchronize, one for each device, precede the copies, so the
-  /// third call is the first to fail.
+  /// Each device is awaited before its copies, when its queue is given up, and before its memory
+  /// would be kept. So the first two calls of cuCtxSynchronize succeed, and the next four fail.
   @Test
   void memoryThatADeviceMayStillWriteToIsNotFreed() {
     long before = LiveResources.snapshot().slabs();
     cuda.clear();
     cuda.fail("cuStreamSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
-    // A call that the first failure ends does not count for the second failure, which therefore
-    // ends
-    // the next call.
-    cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
-    cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
+    for (int i = 0; i < 4; i++) {
+      // A call that one failure ends does not count for the next failure, which therefore ends the
+      // next call.
+      cuda.fail("cuCtxSynchronize", 3, CUDA_LAUNCH_FAILED, 0);
+    }
     assertThatThrownBy(() -> SnapshotContract.take(memory, files))
         .isInstanceOf(TransferException.class);
     cuda.fail("cuCtxSynchronize", 0, CUDA_LAUNCH_FAILED, 0);
