@@ -103,7 +103,7 @@ public final class TensorMemory implements AutoCloseable {
 
   /// Invalidates the segments and releases the memory. Closing twice does nothing.
   @Override
-  public void close() {
+  public synchronized void close() {
     if (arena.scope().isAlive()) {
       arena.close();
       loaded.close();

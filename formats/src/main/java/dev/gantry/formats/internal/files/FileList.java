@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,22 +33,31 @@ public record FileList(SequencedMap<String, Long> sizes) {
   private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^./][^/]*)");
   private static final Pattern NUMBERED = Pattern.compile("(.+)-[0-9]{5,}-of-[0-9]{5,}");
   private static final long MAX_BYTES = 100_000_000;
+  private static final int MAX_FILES = 1_000_000;
 
   /// @throws MalformedFileException if the file is no list that Gantry wrote
   static FileList read(GantrySession session, Location list) {
-    List<String> lines = TextFile.read(session, list, MAX_BYTES).lines().toList();
-    if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
+    Iterator<String> lines = TextFile.read(session, list, MAX_BYTES).lines().iterator();
+    if (!lines.hasNext() || !lines.next().equals(HEAD)) {
       throw new MalformedFileException(
           list, 0, "not-a-list", "the first line is not '" + HEAD + "'");
     }
     SequencedMap<String, Long> sizes = new LinkedHashMap<>();
-    for (String line : lines.subList(1, lines.size())) {
+    while (lines.hasNext()) {
+      String line = lines.next();
       Matcher parts = LINE.matcher(line);
       if (!parts.matches()) {
         throw new MalformedFileException(
             list, 0, "invalid-line", "a line must have a size and a name: " + line);
       }
-      sizes.put(parts.group(2), Long.parseLong(parts.group(1)));
+      if (sizes.put(parts.group(2), Long.parseLong(parts.group(1))) != null) {
+        throw new MalformedFileException(
+            list, 0, "duplicate-file", "file '" + parts.group(2) + "' occurs twice");
+      }
+      if (sizes.size() > MAX_FILES) {
+        throw new MalformedFileException(
+            list, 0, "too-many-files", "it names more than " + MAX_FILES + " files");
+      }
     }
     return new FileList(sizes);
   }
