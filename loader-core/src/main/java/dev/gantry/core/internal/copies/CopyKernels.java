@@ -4,10 +4,12 @@ package dev.gantry.core.internal.copies;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CopyPiece;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
@@ -17,9 +19,6 @@ import org.jspecify.annotations.Nullable;
 public final class CopyKernels implements AutoCloseable {
   /// Loading a kernel takes up to 40 ms, which pays only for many small copies. Most models have a few hundred.
   private static final int LOADED_AFTER_COPIES = 2000;
-
-  /// The same number is in `copy_piece.cuh`.
-  private static final int THREADS = 256;
 
   private final Map<CudaContext, OfDevice> devices = new ConcurrentHashMap<>();
 
@@ -57,11 +56,8 @@ public final class CopyKernels implements AutoCloseable {
     /// @param parameter the struct `Copies` of `copies.cu`
     /// @param pieces the number of pieces in it
     void launch(MemorySegment parameter, int pieces, CudaDriver.Stream stream) {
-      CudaKernel loaded = kernel;
-      if (loaded == null) {
-        throw new IllegalStateException("the kernel is not loaded");
-      }
-      loaded.launch(Math.min(pieces, CudaKernel.FETCHING_BLOCKS), THREADS, parameter, stream);
+      int blocks = Math.min(pieces, CudaKernel.FETCHING_BLOCKS);
+      Objects.requireNonNull(kernel).launch(blocks, CopyPiece.THREADS, parameter, stream);
     }
 
     private void unload() {

@@ -18,7 +18,7 @@ final class SmallCopies {
   /// The same number is in `copies.cu`.
   private static final int MAX_PIECES = 170;
 
-  /// Where the pieces begin in the kernel's parameter. Their number is before them.
+  /// The offset of the pieces in the kernel's parameter, which begins with their number.
   private static final int TABLE_OFFSET = Long.BYTES;
 
   /// A launch costs as much as one copy, and a kernel with few blocks fills no link.
@@ -90,16 +90,9 @@ final class SmallCopies {
           arena.allocate(TABLE_OFFSET + MAX_PIECES * CopyPiece.BYTES, Long.BYTES);
       parameter.set(ValueLayout.JAVA_LONG, 0, pieces);
       MemorySegment table = parameter.asSlice(TABLE_OFFSET);
-      int index = 0;
+      long index = 0;
       for (int i = 0; i < copies; i++) {
-        for (long done = 0; done < bytes[i]; done += PIECE_BYTES) {
-          CopyPiece.write(
-              table,
-              index++,
-              sources[i] + done,
-              targets[i] + done,
-              Math.min(PIECE_BYTES, bytes[i] - done));
-        }
+        index = CopyPiece.write(table, index, sources[i], targets[i], bytes[i], PIECE_BYTES);
       }
       kernel.launch(parameter, pieces, stream);
     }

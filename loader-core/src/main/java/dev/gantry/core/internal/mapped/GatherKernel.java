@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CopyPiece;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
 import java.lang.foreign.Arena;
@@ -10,9 +11,6 @@ import java.lang.foreign.ValueLayout;
 
 /// The kernel of `gather.cu` on one device. Thread-safe.
 final class GatherKernel implements AutoCloseable {
-  /// The same number is in `copy_piece.cuh`.
-  private static final int THREADS = 256;
-
   /// If pieces are shorter than this on average, the kernel gets twice as many thread blocks,
   /// because a block has fewer bytes of short pieces in flight: samples of 4 KiB reached 41 GB/s
   /// on an H200 with 264 blocks, and 39 with 128.
@@ -38,7 +36,7 @@ final class GatherKernel implements AutoCloseable {
     int most = CudaKernel.FETCHING_BLOCKS * (bytes / pieces < SHORT_BYTES ? 2 : 1);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table, pieces);
-      kernel.launch(Math.min(pieces, most), THREADS, parameter, stream);
+      kernel.launch(Math.min(pieces, most), CopyPiece.THREADS, parameter, stream);
     }
   }
 

@@ -140,16 +140,8 @@ public final class Gathering implements AutoCloseable {
   /// @param slot the address of the slot on the device
   public void prepare(MemorySegment table, long slot) {
     long[] index = {0};
-    forEachPlain((source, slotOffset, bytes) -> {
-      for (long done = 0; done < bytes; done += PIECE_BYTES) {
-        CopyPiece.write(
-            table,
-            index[0]++,
-            source + done,
-            slot + slotOffset + done,
-            Math.min(PIECE_BYTES, bytes - done));
-      }
-    });
+    forEachPlain((source, slotOffset, bytes) ->
+        index[0] = CopyPiece.write(table, index[0], source, slot + slotOffset, bytes, PIECE_BYTES));
   }
 
   /// Queues the kernel on a stream. The device's context must be current.
