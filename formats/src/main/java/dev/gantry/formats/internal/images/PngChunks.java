@@ -6,6 +6,8 @@ import static dev.gantry.formats.internal.images.ImageHeader.u8;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.CRC32;
@@ -18,6 +20,8 @@ final class PngChunks {
   private static final int SIGNATURE_BYTES = 8;
   private static final int FRAME_BYTES = 12;
   private static final int HEADER_BYTES = 13;
+  private static final int COLOUR_BYTES = 3;
+  private static final int PALETTE_BYTES = 256 * COLOUR_BYTES;
   static final int MIN_BYTES = SIGNATURE_BYTES + FRAME_BYTES + HEADER_BYTES;
 
   private static final int HEADER = 0x49484452;
@@ -53,9 +57,13 @@ final class PngChunks {
         throw new IOException("the PNG has a second header chunk, at byte " + at);
       }
       switch (type) {
-        case HEADER, PALETTE, DATA, END -> {
+        case HEADER, DATA, END -> {
           checkSum(at, bytes);
           essence.add(encoded.asSlice(at, bytes + FRAME_BYTES));
+        }
+        case PALETTE -> {
+          checkSum(at, bytes);
+          essence.add(wholePalette(at, bytes));
         }
         case EXIF -> orientation = Exif.orientation(encoded.asSlice(at + 8, bytes));
         default -> {}
@@ -71,6 +79,17 @@ final class PngChunks {
         false,
         false,
         essence);
+  }
+
+  /// Returns a palette chunk of as many colours as a byte can name. The colours that the file does
+  /// not have are black, as in libpng and Pillow; the JDK would take the file's last colour. The
+  /// checksum is 0, since the JDK does not check it.
+  private MemorySegment wholePalette(long at, long bytes) {
+    byte[] whole = new byte[PALETTE_BYTES + FRAME_BYTES];
+    int known = (int) Math.min(bytes - bytes % COLOUR_BYTES, PALETTE_BYTES);
+    ByteBuffer.wrap(whole).putInt(PALETTE_BYTES).putInt(PALETTE);
+    MemorySegment.copy(encoded, ValueLayout.JAVA_BYTE, at + 8, whole, 8, known);
+    return MemorySegment.ofArray(whole);
   }
 
   private static int components(int colorType) throws IOException {
