@@ -151,6 +151,26 @@ class NumpyWeightsTest {
   }
 
   @Test
+  void memoryOfTwoDecodedTensorsMustNotOverlap() {
+    try (Weights weights = Weights.open(CORPUS.resolve("deflated.npz"))) {
+      int f = Math.toIntExact(weights.tensors().get("f").bytes());
+      int a = Math.toIntExact(weights.tensors().get("a").bytes());
+      byte[] given = new byte[f + a - 1];
+      MemorySegment all = MemorySegment.ofArray(given);
+      Map<String, Memory> memory =
+          Map.of(
+              "f",
+              new Memory.OnHost(all.asSlice(0, f)),
+              "a",
+              new Memory.OnHost(all.asSlice(f - 1)));
+      assertThatThrownBy(() -> weights.copyToMemory(memory, LoadOptions.defaults()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the memory for f overlaps that for a");
+      assertThat(given).containsOnly(0);
+    }
+  }
+
+  @Test
   void aDamagedMemberIsFoundByAVerifiedLoad() {
     LoadOptions verified = LoadOptions.builder().optVerify(true).build();
     try (NDManager manager = NDManager.newBaseManager(Device.cpu());

@@ -16,12 +16,12 @@ import java.util.List;
 import java.util.Map;
 
 /// Checks memory of the caller before any of it changes. Each mistake has a message of one line.
-final class MemoryCheck {
+public final class MemoryCheck {
   private MemoryCheck() {}
 
   /// @throws MisuseException if a piece of memory has another length than its extent, is read-only or closed, is not on
   ///     the device that it names, or reaches past its allocation; or if two parts overlap
-  static void ofTargets(List<ReadInto> parts) {
+  public static void ofTargets(List<ReadInto> parts) {
     parts.forEach(MemoryCheck::requireFits);
     requireApart(parts);
     requireAllocated(parts);

@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDArray;
 import dev.gantry.core.DType;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
@@ -11,6 +12,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.MemoryCheck;
 import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.names.Names;
@@ -64,21 +66,28 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
 
   /// Loads tensors into memory of their sizes.
   public TransferReport memory(Map<String, StoredTensor> tensors, Map<String, Memory> memories) {
+    List<ReadInto> all = new ArrayList<>();
     List<ReadInto> plain = new ArrayList<>();
     SequencedMap<StoredTensor, Memory> others = new LinkedHashMap<>();
     memories.forEach((name, memory) -> {
       StoredTensor tensor = tensor(tensors, name);
       MisuseException.requireGiven("the memory for '" + name + "'", memory);
+      Extent extent =
+          tensor.isPlain()
+              ? tensor.extent()
+              : new Extent(tensor.extent().file(), 0, tensor.bytes());
+      ReadInto part = new ReadInto(name, extent, memory);
+      all.add(part);
       if (tensor.isPlain()) {
-        plain.add(new ReadInto(name, tensor.extent(), memory));
+        plain.add(part);
       } else {
-        requireFits(tensor, memory);
         others.put(tensor, memory);
       }
     });
     if (others.isEmpty()) {
       return session.read(plain, options);
     }
+    MemoryCheck.ofTargets(all);
     // The CPU decodes the tensors for any device, so they are fills of host memory.
     List<Loaded> decoded = new ArrayList<>();
     try {
@@ -102,20 +111,6 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       return report;
     } finally {
       Cleanup.forEach(decoded, Loaded::close);
-    }
-  }
-
-  private static void requireFits(StoredTensor tensor, Memory memory) {
-    if (memory.length() != tensor.bytes()) {
-      throw new MisuseException(
-          "%s has %s bytes, and the memory for it %s"
-              .formatted(tensor.name(), tensor.bytes(), memory.length()));
-    }
-    if (memory instanceof Memory.OnHost(var segment)
-        && (segment.isReadOnly() || !segment.scope().isAlive())) {
-      throw new MisuseException(
-          "the memory for %s is %s"
-              .formatted(tensor.name(), segment.isReadOnly() ? "read-only" : "closed"));
     }
   }
 
