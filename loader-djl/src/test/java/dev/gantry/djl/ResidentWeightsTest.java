@@ -17,6 +17,9 @@ import ai.djl.nn.BlockFactory;
 import ai.djl.nn.core.Linear;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
+import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.Trainer;
+import ai.djl.training.loss.Loss;
 import ai.djl.translate.NoopTranslator;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
@@ -29,6 +32,7 @@ import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
+import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.testing.Latches;
@@ -245,6 +249,58 @@ class ResidentWeightsTest {
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("is read-only");
       live.close();
+    }
+  }
+
+  /// Makes a linear block one of whose two parameters is the server's.
+  private static Block half(NDManager manager, Weights weights, String held) {
+    Block block = Linear.builder().setUnits(2).build();
+    LoadReport _ =
+        weights.load(
+            manager,
+            block,
+            ParameterNames.builder().rule(held, held).build(),
+            LoadOptions.builder().optPartial(true).build(),
+            new Shape(1, 3));
+    return block;
+  }
+
+  private static float[] values(Block block, String parameter) {
+    return block.getParameters().get(parameter).getArray().toFloatArray();
+  }
+
+  @Test
+  void aRefreshIntoReadOnlyArraysIsRefusedBeforeOthersChange() {
+    try (Weights weights = open()) {
+      Block block = half(manager, weights, "bias");
+      float[] before = values(block, "weight");
+      LiveWeights live = LiveWeights.of(block);
+      assertThatThrownBy(() -> live.refresh(weights, ParameterNames.same(), LoadOptions.defaults()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("'bias' is read-only");
+      assertThat(values(block, "weight")).isEqualTo(before);
+      live.close();
+    }
+  }
+
+  @Test
+  void aRestoreIntoReadOnlyArraysIsRefusedBeforeOthersChange() throws IOException {
+    try (Weights weights = open();
+        Model model = Model.newInstance("resident", CPU);
+        CheckpointSaver saver =
+            CheckpointSaver.builder().setPath(folder.resolve("checkpoints")).build()) {
+      Block block = half(model.getNDManager(), weights, "weight");
+      block.freezeParameters(true, parameter -> parameter.getName().equals("weight"));
+      model.setBlock(block);
+      try (Trainer trainer = model.newTrainer(new DefaultTrainingConfig(Loss.l2Loss()))) {
+        SaveOutcome _ = saver.save(1, model, trainer).join();
+        block.getParameters().get("bias").getArray().addi(2);
+        float[] before = values(block, "bias");
+        assertThatThrownBy(() -> saver.restoreLatest(model, trainer))
+            .isInstanceOf(MisuseException.class)
+            .hasMessageContaining("'weight' is read-only");
+        assertThat(values(block, "bias")).isEqualTo(before);
+      }
     }
   }
 

@@ -210,7 +210,7 @@ public final class TorchArrays {
   }
 
   /// @throws MisuseException if other processes read the array's memory
-  static void requireWritable(NDArray array) {
+  public static void requireWritable(NDArray array) {
     if (array instanceof GantryNDArray guarded) {
       guarded.requireWritable();
     }

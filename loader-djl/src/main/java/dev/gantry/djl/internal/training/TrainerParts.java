@@ -203,21 +203,22 @@ public record TrainerParts(
     }
   }
 
-  /// The arrays of each parameter: the arrays on all devices of the trainer, and the model's
-  /// array.
+  /// The arrays of each parameter, to be changed: the arrays on all devices of the trainer, and
+  /// the model's array.
   ///
-  /// @throws MisuseException if a parameter is not initialised
+  /// @throws MisuseException if a parameter is not initialised, or an array cannot be changed
   Map<String, Set<NDArray>> targets() {
     Map<String, Set<NDArray>> all = new HashMap<>();
     parameters.keySet().forEach(path -> all.put(path, targets(path)));
+    all.values().forEach(arrays -> arrays.forEach(TorchArrays::requireWritable));
     return all;
   }
 
   /// Clears gradients that wait for a step, because they were computed with values that were
   /// replaced.
   void clearGradients() {
-    targets().values().stream()
-        .flatMap(Set::stream)
+    parameters.keySet().stream()
+        .flatMap(path -> targets(path).stream())
         .map(TorchArrays::torchArray)
         .forEach(TrainerParts::clearGradient);
   }

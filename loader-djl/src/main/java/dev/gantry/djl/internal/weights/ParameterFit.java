@@ -6,6 +6,7 @@ import ai.djl.nn.Parameter;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.Encoding;
@@ -37,7 +38,8 @@ public record ParameterFit(
   /// @param skipMismatched whether parameters of other shapes than their tensors are left out
   /// @param types the types of parameters that have no array
   /// @param otherwise the type if `types` names none; empty for the stored type
-  /// @throws MisuseException if a tensor does not fit its parameter
+  /// @throws MisuseException if a tensor does not fit its parameter, or a parameter's array cannot be
+  ///     changed
   static ParameterFit of(
       ParameterPlan plan, boolean skipMismatched, TypePolicy types, Optional<DataType> otherwise) {
     SequencedMap<String, Target> targets = new LinkedHashMap<>();
@@ -59,6 +61,9 @@ public record ParameterFit(
             requireFit(path, made, shape);
             DataType type = type(path, made, types, otherwise);
             targets.put(path, new Target(parameter, made, shape, type));
+          }
+          if (fill.parameter().isInitialized()) {
+            TorchArrays.requireWritable(fill.parameter().getArray());
           }
         });
     return new ParameterFit(targets, mismatched, plan);
