@@ -4,6 +4,7 @@ package dev.gantry.formats.images;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.batch.DevicePictures;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.images.Crop;
 import dev.gantry.formats.internal.images.ImageDecoder;
@@ -123,8 +124,8 @@ public final class ImageDecoding implements FieldDecoder {
 
   /// Decodes JPEGs on the GPU if batches go to a GPU and the machine has CUDA's libnvjpeg. The
   /// CPU still decodes PNG, grey and CMYK pictures, pictures that are not upright or have more
-  /// than 16,777,216 pixels, and all pictures that libnvjpeg refuses. The GPU's pixels differ
-  /// slightly from the CPU's.
+  /// than 16,777,216 pixels, all pictures that libnvjpeg refuses, and those that a decoder of your
+  /// own has this one decode. The GPU's pixels differ slightly from the CPU's.
   ///
   /// Use this option only for pictures that you trust: libnvjpeg has crashed on damaged pictures.
   public ImageDecoding onDevice() {
@@ -156,7 +157,7 @@ public final class ImageDecoding implements FieldDecoder {
 
   @Override
   public void decode(MemorySegment encoded, MemorySegment target, long seed) throws IOException {
-    decoder.decode(encoded, target, seed);
+    decoder.decode(encoded, target, seed, DevicePictures.serves(this));
   }
 
   private ImageDecoder.Options options() {

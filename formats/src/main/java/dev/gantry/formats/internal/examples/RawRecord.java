@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.batch.DevicePictures;
 import dev.gantry.formats.internal.order.Mix;
 import dev.gantry.formats.spi.FieldDecoder;
 import java.io.IOException;
@@ -32,7 +33,8 @@ public record RawRecord(Location file, long number, long offset, MemorySegment d
       MemorySegment string,
       MemorySegment target) {
     try {
-      decoder.decode(string, target, Mix.key(file.fileName().hashCode(), epoch, number));
+      long seed = Mix.key(file.fileName().hashCode(), epoch, number);
+      DevicePictures.run(decoder, () -> decoder.decode(string, target, seed));
     } catch (IOException e) {
       throw fault(ExampleDecoder.UNDECODABLE, "feature '" + feature + "': " + e.getMessage());
     }

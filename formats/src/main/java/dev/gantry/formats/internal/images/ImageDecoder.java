@@ -90,6 +90,14 @@ public final class ImageDecoder implements FieldDecoder {
 
   @Override
   public void decode(MemorySegment encoded, MemorySegment target, long seed) throws IOException {
+    decode(encoded, target, seed, true);
+  }
+
+  /// Does the same as [#decode(MemorySegment, MemorySegment, long)].
+  ///
+  /// @param mayLeave whether the picture may be left to the device to which the target's batch goes
+  public void decode(MemorySegment encoded, MemorySegment target, long seed, boolean mayLeave)
+      throws IOException {
     ImageHeader header = ImageHeader.of(encoded, options.maxPixels());
     int orientation = options.oriented() ? header.orientation() : Exif.UPRIGHT;
     boolean turned = orientation > 4;
@@ -103,7 +111,9 @@ public final class ImageDecoder implements FieldDecoder {
                 options.height(),
                 options.flip(),
                 seed);
-    if (orientation == Exif.UPRIGHT && decodedOnDevice(encoded, header, sampling, target)) {
+    if (mayLeave
+        && orientation == Exif.UPRIGHT
+        && decodedOnDevice(encoded, header, sampling, target)) {
       return;
     }
     Optional<TurboJpeg> library = header.kind() == ImageHeader.Kind.JPEG ? turbo : Optional.empty();

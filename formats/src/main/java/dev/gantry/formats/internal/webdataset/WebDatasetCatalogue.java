@@ -5,6 +5,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.DevicePictures;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
@@ -12,6 +13,7 @@ import dev.gantry.formats.internal.files.KnownFiles;
 import dev.gantry.formats.internal.files.ValueFiles;
 import dev.gantry.formats.internal.index.Column;
 import dev.gantry.formats.internal.order.Mix;
+import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
@@ -211,7 +213,8 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
       MemorySegment target,
       long seed) {
     try {
-      field.decoder().decode(value, target, seed);
+      FieldDecoder decoder = field.decoder();
+      DevicePictures.run(decoder, () -> decoder.decode(value, target, seed));
     } catch (IOException e) {
       throw new MalformedFileException(
           index.file(),

@@ -11,6 +11,35 @@ import java.nio.IntBuffer;
 public interface DevicePictures {
   ScopedValue<DevicePictures> CURRENT = ScopedValue.newInstance();
 
+  /// The field's decoder that [#run] runs.
+  ScopedValue<Object> DECODER = ScopedValue.newInstance();
+
+  /// A call of a field's decoder.
+  @FunctionalInterface
+  interface Call<X extends Exception> {
+    void run() throws X;
+  }
+
+  /// Runs a field's decoder, which may leave pictures to the device. A decoder that this one calls
+  /// may not, since the caller may read or change the pixels.
+  static <X extends Exception> void run(Object decoder, Call<X> call) throws X {
+    if (!CURRENT.isBound()) {
+      call.run();
+      return;
+    }
+    Object _ =
+        ScopedValue.where(DECODER, decoder)
+            .call(() -> {
+              call.run();
+              return decoder;
+            });
+  }
+
+  /// Whether a decoder may leave pictures to the device.
+  static boolean serves(Object decoder) {
+    return DECODER.isBound() && decoder.equals(DECODER.get());
+  }
+
   /// Decodes a JPEG in place of a host writer, and resizes it.
   ///
   /// @param jpeg the whole file, of three components
