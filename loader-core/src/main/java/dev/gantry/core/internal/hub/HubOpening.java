@@ -246,7 +246,7 @@ final class HubOpening {
       blob = parts.cache().blob(name, etag);
       published = parts.cache().published(parts.cache().incomplete(name, etag));
       if (!source.isLocal()) {
-        read(source);
+        read(source, PIECE_BYTES);
       }
       comes = source.isLocal() || source.isWhole();
     }
@@ -259,9 +259,10 @@ final class HubOpening {
     }
   }
 
-  private static void read(SourceFile source) {
+  /// @param most the most bytes of one read
+  static void read(SourceFile source, long most) {
     try (Arena arena = Arena.ofShared()) {
-      MemorySegment buffer = arena.allocate(Math.min(PIECE_BYTES, source.size()));
+      MemorySegment buffer = arena.allocate(Math.min(most, source.size()));
       for (long done = 0; done < source.size(); done += buffer.byteSize()) {
         long bytes = Math.min(buffer.byteSize(), source.size() - done);
         boolean _ = source.read(buffer, done, bytes, false);

@@ -228,6 +228,39 @@ class HubFaultTest {
       assertThatThrownBy(() -> store.fetch(FILE))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("a warning in the log says why");
+      assertThat(Files.isSymbolicLink(snapshotFile())).isFalse();
+    }
+  }
+
+  private Path snapshotFile() {
+    return folder
+        .resolve("hub/models--org--model/snapshots")
+        .resolve(server.commit(MODEL))
+        .resolve("weights.bin");
+  }
+
+  /// The cache forgets which links are wanted when its last reader of the file closes it.
+  @Test
+  @Timeout(30)
+  void aFetchMakesItsLinkIfAnotherReaderClosesTheFileMeanwhile() throws Exception {
+    settings.put("HF_HOME", folder.toString());
+    CountDownLatch asked = new CountDownLatch(1);
+    CountDownLatch closed = new CountDownLatch(1);
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0)) {
+      FutureTask<Path> fetch = new FutureTask<>(() -> store.fetch(FILE));
+      try (StoredFile _ = store.open(FILE, CachePolicy.BUFFERED)) {
+        server.refuse(request -> {
+          if (request.large()) {
+            asked.countDown();
+            Latches.await(closed);
+          }
+          return Optional.empty();
+        });
+        Thread _ = Thread.ofPlatform().start(fetch);
+        Latches.await(asked);
+      }
+      closed.countDown();
+      assertThat(fetch.get()).isEqualTo(snapshotFile()).hasBinaryContent(new byte[5000]);
     }
   }
 
@@ -251,12 +284,37 @@ class HubFaultTest {
       FutureTask<Path> then = new FutureTask<>(() -> store.fetch(FILE));
       Thread _ = Thread.ofPlatform().start(first);
       Latches.await(syncs);
-      Thread fetching = Thread.ofPlatform().start(then);
-      Latches.awaitThat(() ->
-          then.isDone() || Arrays.toString(fetching.getStackTrace()).contains("HubOpening.await"));
+      awaitWaiting(Thread.ofPlatform().start(then));
+      FutureTask<Boolean> interrupted =
+          new FutureTask<>(() -> {
+            assertThatThrownBy(() -> store.fetch(FILE)).hasMessageContaining("cancelled");
+            return Thread.interrupted();
+          });
+      Thread impatient = Thread.ofPlatform().start(interrupted);
+      awaitWaiting(impatient);
+      impatient.interrupt();
+      boolean kept = interrupted.get();
       second.countDown();
+      assertThat(kept).isTrue();
       assertThat(then.get()).hasBinaryContent(new byte[5000]).isEqualTo(first.get());
     }
+  }
+
+  private static void awaitWaiting(Thread fetching) {
+    Latches.awaitThat(() ->
+        !fetching.isAlive()
+            || Arrays.toString(fetching.getStackTrace()).contains("HubOpening.await"));
+  }
+
+  @Test
+  void aFetchReadsTheLastPieceOfAFileThatIsShorterThanTheOthers() throws IOException {
+    Path file = Files.write(folder.resolve("file"), new byte[2500]);
+    FaultyFileCalls calls = new FaultyFileCalls(FileCalls.ofPlatform());
+    StoredFile local = new HubVersion.Cached(calls, file, CachePolicy.BUFFERED, "etag");
+    try (SourceFile source = new SourceFile(FILE, local)) {
+      HubOpening.read(source, 1000);
+    }
+    assertThat(calls.count(Function.PREAD)).isEqualTo(3);
   }
 
   @Test
