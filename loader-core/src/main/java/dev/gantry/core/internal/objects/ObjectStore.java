@@ -89,16 +89,29 @@ abstract class ObjectStore implements Store {
     ObjectName name = ObjectName.of(folder).folder();
     ObjectService asked = service();
     List<Location> found = new ArrayList<>();
+    for (String key : keys(folder, name.key(), after -> page(asked, folder, name, after))) {
+      found.add(new ObjectName(name.bucket(), key).location(scheme));
+    }
+    return Optional.of(found);
+  }
+
+  /// Returns the keys of all pages that lie in a folder.
+  ///
+  /// @param prefix the beginning of the folder's keys
+  /// @param pages asks for the page at a marker; the marker is empty for the first page
+  static List<String> keys(
+      Location folder, String prefix, Function<String, ObjectService.Page> pages) {
+    List<String> found = new ArrayList<>();
     String after = "";
     for (int i = 0; i == 0 || !after.isEmpty(); i++) {
-      ObjectService.Page page = page(asked, folder, name, after);
+      ObjectService.Page page = pages.apply(after);
       for (String key : page.keys()) {
         // The folder itself is left out: some programs make it as an empty object.
-        if (key.startsWith(name.key()) && !key.endsWith("/")) {
-          found.add(new ObjectName(name.bucket(), key).location(scheme));
+        if (key.startsWith(prefix) && !key.endsWith("/")) {
+          found.add(key);
         }
       }
-      if (!page.next().isEmpty() && (i == MAX_PAGES || page.next().equals(after))) {
+      if (!page.next().isEmpty() && (i == MAX_PAGES - 1 || page.next().equals(after))) {
         throw failure(
             folder,
             0,
@@ -106,7 +119,7 @@ abstract class ObjectStore implements Store {
       }
       after = page.next();
     }
-    return Optional.of(found);
+    return found;
   }
 
   private ObjectService.Page page(
