@@ -70,10 +70,9 @@ public final class CopyKernels implements AutoCloseable {
     }
   }
 
-  /// Unloads the kernels.
+  /// Unloads the kernels; called once.
   @Override
   public void close() {
     Cleanup.forEach(devices.values(), OfDevice::unload);
-    devices.clear();
   }
 }

@@ -104,6 +104,54 @@ class SmallCopiesStubTest {
     }
   }
 
+  /// A read counts as arrived when its queue is closed.
+  @Test
+  void closingQueuesSmallCopiesToo() {
+    assertThat(launches(8, 1, false)).isEqualTo(1);
+  }
+
+  /// A launch has 170 pieces of at most 32 KiB, and costs as much as eight copies.
+  @Test
+  void aLaunchCopiesAsManyPiecesAsItCan() {
+    assertThat(launches(7, 1000, true)).isZero();
+    assertThat(launches(8, 1000, true)).isEqualTo(1);
+    assertThat(launches(170, 32 << 10, true)).isEqualTo(1);
+    assertThat(launches(177, 32 << 10, true)).isEqualTo(1);
+    assertThat(launches(85, 33 << 10, true)).isEqualTo(1);
+    assertThat(launches(93, 33 << 10, true)).isEqualTo(2);
+    assertThat(launches(21, 256 << 10, true)).isEqualTo(1);
+    assertThat(launches(8, (256 << 10) + 1, true)).isZero();
+  }
+
+  /// Copies by a queue whose kernel is loaded, and checks the bytes.
+  ///
+  /// @param drains whether to drain the queue before it is closed
+  /// @return how many launches the copies took
+  private long launches(int copies, int bytes, boolean drains) {
+    PinnedSlab buffer = PinnedSlab.allocate(context, copies * bytes);
+    DeviceSlab target = DeviceSlab.allocate(context, copies * bytes);
+    buffer.segment().fill((byte) 7);
+    try (CopyKernels kernels = new CopyKernels()) {
+      while (!kernels.of(context).isReady()) {
+        // Each call counts as a copy.
+      }
+      long before = cuda.calls("cuLaunchKernel");
+      try (CopyQueue queue = new CopyQueue(context, false, kernels)) {
+        for (int i = 0; i < copies; i++) {
+          queue.copyToDevice(target.address() + i * bytes, buffer, i * bytes, bytes);
+        }
+        if (drains) {
+          queue.drain();
+        }
+      }
+      assertThat(bytesOf(target).mismatch(buffer.segment())).isEqualTo(-1);
+      return cuda.calls("cuLaunchKernel") - before;
+    } finally {
+      target.release();
+      buffer.release();
+    }
+  }
+
   /// Callers have counted the copies of a launch as queued before the launch fails.
   @Test
   void noCopyIsLostIfALaunchFails() {
