@@ -46,6 +46,12 @@ class OneLineTest {
   @Test
   void textCannotTurnTheDirectionOfWriting() {
     assertThat(OneLine.of("a\u202egpj.\u2066b\u200f")).isEqualTo("a\\u202egpj.\\u2066b\\u200f");
+    for (int turn :
+        "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+            .chars()
+            .toArray()) {
+      assertThat(OneLine.of("a" + (char) turn)).isEqualTo("a\\u%04x".formatted(turn));
+    }
   }
 
   @Property

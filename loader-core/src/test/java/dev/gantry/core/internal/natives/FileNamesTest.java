@@ -14,9 +14,11 @@ import java.util.List;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The kernel's file names are bytes. A JVM converts them to text in the encoding of its locale,
-/// which may lack some of them.
+/// which may lack some of them. Other names only a shell or a store
+/// understands.
 class FileNamesTest {
   @TempDir Path folder;
 
@@ -42,5 +44,24 @@ class FileNamesTest {
     for (String name : names) {
       assertThat(Files.mismatch(file(name), file(name + ".new"))).as(name).isEqualTo(-1);
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"~", "~/run", "a/~/b"})
+  void aPartOfAPathThatIsATildeIsTheHomeFolderOfAShell(String name) {
+    assertThat(FileNames.whyMissing(name)).contains("only shells take ~");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"s3a:/b/k", "s3n:/b/k", "gs:/b", "az:/b", "abfss:/b", "wasb:/b", "http:/h"})
+  void whatIsLeftOfAUrlIsNoPath(String name) {
+    assertThat(FileNames.whyMissing(name)).contains("a Path holds no URL");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"backup~", "a~b/c", "~me/run", "step:/x", "s3", "./s3:/b/k", "a/s3:/b/k"})
+  void otherNamesLookRight(String name) {
+    assertThat(FileNames.whyMissing(name)).isEmpty();
   }
 }
