@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.protobuf.ByteString;
+import com.google.protobuf.UnknownFieldSet;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -20,15 +22,19 @@ import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.Features;
 import dev.gantry.testing.NoLeaks;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Features of records that no batch uses, and the common schema of several files.
 @ExtendWith(NoLeaks.class)
@@ -85,6 +91,54 @@ class UnknownFeatureTest {
     assertThatThrownBy(() -> PARSER.requireNoOthers(record(more)))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("more than 2097152 strings");
+  }
+
+  /// Makes a protobuf field that holds these bytes end to end.
+  private static byte[] message(int field, byte[]... parts) {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    for (byte[] part : parts) {
+      all.writeBytes(part);
+    }
+    var value =
+        UnknownFieldSet.Field.newBuilder()
+            .addLengthDelimited(ByteString.copyFrom(all.toByteArray()));
+    return UnknownFieldSet.newBuilder().addField(field, value.build()).build().toByteArray();
+  }
+
+  /// Makes a record of one feature (field 1), or of one list of features (field 2).
+  private static byte[] ofOne(int field, byte[] value) {
+    return message(field, message(1, message(1, new byte[] {'a'}), value));
+  }
+
+  private static byte[] repeated(String piece, int count) {
+    return HexFormat.of().parseHex(piece.repeat(count));
+  }
+
+  static List<byte[]> oneOfTooManyPieces() {
+    int more = (1 << 21) + 1;
+    return List.of(
+        ofOne(1, message(2, message(2, repeated("0d00000000", more)))),
+        ofOne(1, message(2, message(3, repeated("0800", more)))),
+        ofOne(2, repeated("1200", more)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("oneOfTooManyPieces")
+  void moreNumbersOrPartsThanARecordMayHaveAreRefused(byte[] bytes) {
+    assertThatThrownBy(() -> ExampleReader.ofAll().read(record(bytes)))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("more than 2097152 strings, numbers that are not packed, and parts");
+  }
+
+  /// A step takes the memory of the step before.
+  @Test
+  void theStringsOfRecordsOrOfStepsAreNotAddedUp() {
+    byte[] strings = ofOne(1, message(2, message(1, repeated("0a00", (1 << 20) + 1))));
+    byte[] steps = ofOne(2, message(2, repeated("0a040a020a00", (1 << 21) + 1)));
+    ExampleReader reader = ExampleReader.ofAll();
+    List<byte[]> records = List.of(strings, strings, steps);
+    assertThatCode(() -> records.forEach(each -> reader.read(record(each))))
+        .doesNotThrowAnyException();
   }
 
   @Test

@@ -33,6 +33,16 @@ class FileListTest {
         .hasMessageContaining("file 'a' occurs twice");
   }
 
+  /// A writer of sets removes its own files, and makes no links.
+  @Test
+  void aLinkIsNoFileOfAWriter() throws IOException {
+    Path file = Files.write(folder.resolve("a"), new byte[3]);
+    Path link = Files.createSymbolicLink(folder.resolve("b"), file);
+    assertThat(FileList.hasSize(file, 3)).isTrue();
+    assertThat(FileList.hasSize(file, 2)).isFalse();
+    assertThat(FileList.hasSize(link, 3)).isFalse();
+  }
+
   /// Each name takes some hundred bytes of heap, also one of a few characters.
   @Test
   void aListNamesAtMostAMillionFiles() {

@@ -42,6 +42,10 @@ class NamePatternsTest {
             Location.of("s3://b/002"),
             Location.of("s3://b/0"),
             Location.of("s3://b/1"));
+    assertThat(expand(false, "s3://b/{0..10}"))
+        .hasSize(11)
+        .startsWith(Location.of("s3://b/0"))
+        .endsWith(Location.of("s3://b/10"));
     assertThat(expand(false, "s3://b/{00..100}"))
         .hasSize(101)
         .startsWith(Location.of("s3://b/000"))

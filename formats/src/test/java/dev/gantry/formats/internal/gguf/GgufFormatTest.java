@@ -15,6 +15,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -248,25 +249,69 @@ class GgufFormatTest {
         .isEqualTo("header-past-end");
   }
 
-  /// A sparse file of a hundred long texts takes no space on the disk, and would take the heap.
-  @Test
-  void notesThatTakeTooMuchMemoryAreRefused() throws IOException {
+  private interface Notes {
+    void write(RandomAccessFile file) throws IOException;
+  }
+
+  /// Sparse files take no space on the disk, and their notes would take the heap.
+  private void assertTooLarge(int count, Notes notes) throws IOException {
     Path file = folder.resolve("notes.gguf");
     try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
       sparse.write(new HandmadeGguf().bytes(), 0, 16);
-      sparse.write(HandmadeGguf.number(100, 8));
-      for (int i = 0; i < 100; i++) {
-        sparse.write(
-            HandmadeGguf.joined(
-                HandmadeGguf.text("k" + i),
-                HandmadeGguf.number(8, 4),
-                HandmadeGguf.number(1 << 20, 8)));
-        sparse.seek(sparse.getFilePointer() + (1 << 20));
-      }
+      sparse.write(HandmadeGguf.number(count, 8));
+      notes.write(sparse);
       sparse.setLength(sparse.getFilePointer());
     }
     assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(file)))
         .hasMessageContaining("header-too-large: its notes and names take more than");
+  }
+
+  @Test
+  void textsThatTakeTooMuchMemoryAreRefused() throws IOException {
+    assertTooLarge(
+        100,
+        sparse -> {
+          for (int i = 0; i < 100; i++) {
+            sparse.write(
+                HandmadeGguf.joined(
+                    HandmadeGguf.text("k" + i),
+                    HandmadeGguf.number(8, 4),
+                    HandmadeGguf.number(1 << 20, 8)));
+            sparse.seek(sparse.getFilePointer() + (1 << 20));
+          }
+        });
+  }
+
+  @Test
+  void keysThatTakeTooMuchMemoryAreRefused() throws IOException {
+    assertTooLarge(
+        2000,
+        sparse -> {
+          for (int i = 0; i < 2000; i++) {
+            sparse.write(
+                HandmadeGguf.joined(
+                    HandmadeGguf.number(60_000, 8),
+                    String.valueOf(1000 + i).getBytes(StandardCharsets.US_ASCII)));
+            sparse.seek(sparse.getFilePointer() + 60_000 - 4);
+            sparse.write(HandmadeGguf.joined(HandmadeGguf.number(7, 4), new byte[1]));
+          }
+        });
+  }
+
+  @Test
+  void arraysThatTakeTooMuchMemoryAreRefused() throws IOException {
+    assertTooLarge(
+        1,
+        sparse -> {
+          sparse.write(
+              HandmadeGguf.joined(
+                  HandmadeGguf.text("k"),
+                  HandmadeGguf.number(9, 4),
+                  HandmadeGguf.number(9, 4),
+                  HandmadeGguf.number(4 << 20, 8)));
+          // Each array is empty: zeros are its type and its length.
+          sparse.seek(sparse.getFilePointer() + 12 * (4 << 20));
+        });
   }
 
   private String refusal(String name, byte[] bytes, byte from, byte to) throws IOException {

@@ -8,6 +8,8 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.HexFormat;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class JpegSegmentsTest {
   /// Returns a picture of one pixel with three components.
@@ -41,6 +43,46 @@ class JpegSegmentsTest {
     assertThat(header(adobe(2), named).essenceBytes()).isEqualTo(ycbcr);
     assertThat(header(adobe(0), named).essenceBytes()).isNotEqualTo(ycbcr);
     assertThat(header("", named).essenceBytes()).isNotEqualTo(ycbcr);
+  }
+
+  @Test
+  void whatOnlyLooksLikeAJfifSegmentDecidesNothing() throws IOException {
+    String unnamed = "ffc0 0011 08 0001 0001 03 011100 021100 031100";
+    byte[] rgb = header(adobe(0), unnamed).essenceBytes();
+    String otherName = "ffe0 0010 4a46494658 0101 00 0001 0001 00 00";
+    String tooShort = "ffe0 000f 4a46494600 0101 00 0001 0001 00";
+    assertThat(header(otherName + adobe(0), unnamed).essenceBytes()).isEqualTo(rgb);
+    assertThat(header(tooShort + adobe(0), unnamed).essenceBytes()).isEqualTo(rgb);
+  }
+
+  /// Without the segment, a decoder would take the colours for YCbCr.
+  @Test
+  void anAdobeSegmentThatDecidesStaysInWhatIsDecoded() throws IOException {
+    String unnamed = "ffc0 0011 08 0001 0001 03 011100 021100 031100";
+    String rgb = HexFormat.of().formatHex(header(adobe(0), unnamed).essenceBytes());
+    assertThat(rgb).startsWith("ffd8" + adobe(0).replace(" ", ""));
+  }
+
+  @Test
+  void onlyHuffmanCodedPicturesOfThreeComponentsAreCommon() throws IOException {
+    String three = " 0011 08 0001 0001 03 011100 021100 031100";
+    assertThat(header("", "ffc0" + three).common()).isTrue();
+    assertThat(header("", "ffc2" + three).common()).isTrue();
+    assertThat(header("", "ffc9" + three).common()).isFalse();
+    assertThat(header("", "ffc0 000b 08 0001 0001 01 011100").common()).isFalse();
+    assertThat(header("", "ffc0 0014 08 0001 0001 04 011100 021100 031100 041100").common())
+        .isFalse();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ffc2", "ffca"})
+  void aProgressivePictureOfTooManyScansIsRefused(String frame) throws IOException {
+    String start = "ffd8" + frame + " 0011 08 0001 0001 03 011100 021100 031100";
+    String scan = "ffda 0002 00";
+    var most = new JpegSegments(bytes(start + scan.repeat(100) + "ffd9"));
+    assertThat(most.header().components()).isEqualTo(3);
+    var more = new JpegSegments(bytes(start + scan.repeat(101) + "ffd9"));
+    assertThatThrownBy(more::header).hasMessageContaining("101 scans, more than 100");
   }
 
   @Test
