@@ -117,6 +117,8 @@ class ParameterRuleErrorsTest extends ParameterRulesFixture {
             reshape(5, -1),
             reshape(5, 5),
             reshape(1L << 40, 1L << 40),
+            reshape(0, 24),
+            reshape(0, -1),
             part(0, 0, 3),
             part(2, 0, 2),
             slice(1, 3, 7),

@@ -211,6 +211,21 @@ class ParameterRulesTest extends ParameterRulesFixture {
   }
 
   @Test
+  void paddingLeavesTheTensorsAloneThatAreLoadedBeforeIt() throws IOException {
+    Path file =
+        new WeightsFile()
+            .tensor("up", DType.F32, PyTorch.shape(new Shape(1, 4)), 4, 5, 6, 7)
+            .tensor("gate", DType.F32, PyTorch.shape(new Shape(1, 3)), 1, 2, 3)
+            .write(folder.resolve("order.safetensors"));
+    ParameterList parameters = parameters("fused");
+    ParameterNames names =
+        ParameterNames.builder().concat("fused", 0, List.of("gate", "up"), pad(1, 4)).build();
+    load(file, parameters, names, DEFAULTS);
+    assertThat(values(parameters, "fused")).containsExactly(1, 2, 3, 0, 4, 5, 6, 7);
+    parameters.get("fused").close();
+  }
+
+  @Test
   void tensorsOfSeveralTypesOrRanksAreNotConcatenated() throws IOException {
     ParameterNames names =
         ParameterNames.builder().concat("fused", 0, List.of("gate", "up")).build();
