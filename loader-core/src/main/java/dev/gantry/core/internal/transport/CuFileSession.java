@@ -19,13 +19,15 @@ import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Path;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
@@ -53,9 +55,13 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
+  /// The open sessions that know why the driver cannot serve a transport.
+  private static final Set<CuFileSession> REFUSED = ConcurrentHashMap.newKeySet();
+
   /// The reason why the driver cannot serve a transport, kept so that opening it is not tried
-  /// again for every file.
-  private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
+  /// again for every file. Other sessions with the same settings read it, too, since asking opens the
+  /// driver and closes it beside the loads of all sessions.
+  private final Map<Transport, String> refusals = new ConcurrentHashMap<>();
 
   /// The session's settings; null for libcufile's own.
   private final @Nullable CuFileConfig settings;
@@ -77,11 +83,12 @@ public final class CuFileSession implements AutoCloseable {
     if (closed) {
       return Availability.absent("this session is closed");
     }
-    if (refusals.containsKey(kind)) {
-      return Availability.absent(refusals.get(kind));
-    }
     if (opened != null && opened.kind() == kind) {
       return Availability.present(opened.cuFile());
+    }
+    Optional<String> refusal = refusal(kind);
+    if (refusal.isPresent()) {
+      return Availability.absent(refusal.get());
     }
     if (opened != null && files > 0) {
       return Availability.absent(
@@ -99,10 +106,23 @@ public final class CuFileSession implements AutoCloseable {
       case Availability.Absent<Opened>(String reason) -> {
         if (!reason.equals(DriverSettings.OTHERS)) {
           refusals.put(kind, reason);
+          REFUSED.add(this);
         }
       }
     }
     return driver.then(present -> Availability.present(present.cuFile()));
+  }
+
+  /// The reason why the driver cannot serve a transport, as this session or another with the same
+  /// settings found; empty if none has found one.
+  private Optional<String> refusal(Transport kind) {
+    String own = refusals.get(kind);
+    return own != null
+        ? Optional.of(own)
+        : REFUSED.stream()
+            .filter(other -> Objects.equals(other.settings, settings))
+            .flatMap(other -> Stream.ofNullable(other.refusals.get(kind)))
+            .findFirst();
   }
 
   /// Registers a file with cuFile; absent with the reason if cuFile does not take it. The caller closes the
@@ -185,6 +205,7 @@ public final class CuFileSession implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
+    REFUSED.remove(this);
     closeDriver();
   }
 

@@ -256,6 +256,19 @@ class DirectTransportStubTest extends TransportContract {
   }
 
   @Test
+  void aSessionBelievesWhatAnOpenOneWasRefused() {
+    cuFile.direct(false);
+    String refused = load(direct()).files().getFirst().reason();
+    assertThat(refused).contains("nvidia-fs");
+    long asked = cuFile.calls("cuFileDriverOpen");
+    try (GantrySession other = GantrySession.open();
+        Loaded loaded = other.load(wholeFile(), device(), direct())) {
+      assertThat(loaded.report().files().getFirst().reason()).isEqualTo(refused);
+    }
+    assertThat(cuFile.calls("cuFileDriverOpen")).isEqualTo(asked);
+  }
+
+  @Test
   void weightsAreRegisteredForTheLoadOnly() {
     try (Loaded loaded = gantry.load(wholeFile(), device(), direct())) {
       assertThat(loaded.report().bytes(Transport.GDS)).isEqualTo(loaded.report().bytes());
