@@ -61,6 +61,7 @@ public final class ChatTemplate {
             JinjavaConfig.newBuilder()
                 .withNestedInterpretationEnabled(false)
                 .withMaxOutputSize(MAX_TEXT)
+                .withInterperterFactory(new PythonJinja.Interpreters())
                 .withElResolver(new PythonMethods())
                 .withLegacyOverrides(
                     LegacyOverrides.newBuilder()

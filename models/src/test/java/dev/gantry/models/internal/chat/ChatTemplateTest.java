@@ -131,10 +131,40 @@ class ChatTemplateTest {
         "{{ 'a' if tools is defined and tools == none and not tools else 'b' }} # a",
         "{% set x = none %}{{ 'a' if x is none else 'b' }}{{ x }} # aNone",
         "{{ none|default('d') }}{{ nothing|default('d') }}{{ none or 'd' }} # Nonedd",
-        "{% set n = namespace(x=none) %}{{ n.x is none }}{% set n.x = 1 %}{{ n.x }} # true1"
+        "{% set n = namespace(x=none) %}{{ n.x is none }}{% set n.x = 1 %}{{ n.x }} # True1"
       })
   void noneIsAValueAndWhatIsNotThereIsNotNone(String text, String rendered) throws IOException {
     assertThat(template(text).render(HI, true)).isEqualTo(rendered);
+  }
+
+  /// The templates and the texts that Jinja2 3.1 renders from them with the filter `tojson` of transformers.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '#',
+      quoteCharacter = '`',
+      value = {
+        "{{ 'a' and 'b' }}{{ '' and 'b' }}{{ [] and 1 }}{{ 1 and true and 'c' }} # b[]c",
+        "{% if 'a' and 'false' %}x{% endif %}{{ 'y' if 1 and '' else 'n' }} # xn",
+        "{{ loop is defined }}{{ true }}{{ '' ~ false ~ none }}{{ [true, none] }} #"
+            + " FalseTrueFalseNone[True, None]",
+        "{{ {'a': 'x', 'b': [1, 'it\\'s']} }} # {'a': 'x', 'b': [1, \"it's\"]}",
+        "{{ messages | tojson }} # [{\"role\": \"user\", \"content\": \"Hi\"}]",
+        "{{ {'a': [1, 2.5, none, true], 'b': []} | tojson }} # {\"a\": [1, 2.5, null, true], \"b\":"
+            + " []}",
+        "{{ ['<\u001f\u007f\u00e9'] | tojson(indent=2) }} # [|  \"<\\u001f\u007f\u00e9\"|]"
+      })
+  void valuesAndTheirTextsAreThoseOfPython(String text, String rendered) throws IOException {
+    Map<String, String> hi = new LinkedHashMap<>();
+    hi.put("role", "user");
+    hi.put("content", "Hi");
+    assertThat(template(text).render(List.of(hi), true)).isEqualTo(rendered.replace('|', '\n'));
+  }
+
+  @Test
+  void optionsOfTojsonThatAreNotKnownAreRefused() throws IOException {
+    assertThatThrownBy(() -> template("{{ 'a' | tojson(sort_keys=true) }}").render(HI, true))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("the chat template's filter tojson takes no sort_keys here");
   }
 
   /// To Jinjava alone, the text `false` is false.
