@@ -2,6 +2,7 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -61,7 +62,6 @@ final class S3Clients implements AutoCloseable {
   private static final double FASTEST_LINE_GBPS = 100;
 
   private final RetryLimits limits;
-  private final AwsCredentialsProvider credentials;
   private final S3AsyncClient names;
 
   /// The payer of the SDK client's requests: this account; null if the bucket's owner pays.
@@ -72,10 +72,12 @@ final class S3Clients implements AutoCloseable {
   private final TlsContext tls;
   private final S3Client bytes;
 
+  /// The work of [#close]; made early, since a full heap must not keep the clients open.
+  private final List<Runnable> closing;
+
   private S3Clients(S3Settings settings, AwsCredentialsProvider credentials, S3AsyncClient names) {
     this.payer = S3Settings.requesterPays() ? RequestPayer.REQUESTER : null;
     this.limits = settings.limits();
-    this.credentials = credentials;
     this.names = names;
     String region = names.serviceClientConfiguration().region().id();
     this.forSigning =
@@ -109,6 +111,14 @@ final class S3Clients implements AutoCloseable {
                         .withInitialBucketCapacity(1)
                         .withBackoffRetryOptions(
                             new ExponentialBackoffRetryOptions().withMaxRetries(1))));
+    this.closing =
+        List.of(
+            this::closeBytes,
+            signing::close,
+            forSigning::close,
+            tls::close,
+            names::close,
+            () -> close(credentials));
   }
 
   /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
@@ -134,13 +144,21 @@ final class S3Clients implements AutoCloseable {
   private static S3AsyncClient names(S3Settings settings, AwsCredentialsProvider credentials) {
     try {
       S3AsyncClient client = names(settings, credentials, false);
-      if (!S3Settings.pathStyle(url(client, new ObjectName("bucket", "key")))) {
+      boolean pathStyle =
+          Cleanup.orUndo(
+              () -> S3Settings.pathStyle(url(client, new ObjectName("bucket", "key"))),
+              client::close);
+      if (!pathStyle) {
         return client;
       }
       client.close();
       return names(settings, credentials, true);
     } catch (SdkException e) {
       throw S3Errors.of("open", "s3", e);
+    } catch (GantryException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw S3Errors.ofEndpoint(e);
     }
   }
 
@@ -353,18 +371,13 @@ final class S3Clients implements AutoCloseable {
   /// Closes the clients. Returns when the CRT's threads use none of their memory any more.
   @Override
   public void close() {
-    Cleanup.runAll(
-        List.of(
-            () -> {
-              synchronized (bytes) {
-                bytes.close();
-              }
-              bytes.getShutdownCompleteFuture().join();
-            },
-            signing::close,
-            forSigning::close,
-            tls::close,
-            names::close,
-            () -> close(credentials)));
+    Cleanup.runAll(closing);
+  }
+
+  private void closeBytes() {
+    synchronized (bytes) {
+      bytes.close();
+    }
+    bytes.getShutdownCompleteFuture().join();
   }
 }

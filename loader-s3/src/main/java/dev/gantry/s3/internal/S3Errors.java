@@ -2,9 +2,11 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.RemoteFault;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Optional;
@@ -87,6 +89,25 @@ final class S3Errors {
               new Failure.Remote(0, String.valueOf(reason.getMessage())),
               reason);
     };
+  }
+
+  /// Returns what to throw where the SDK's client cannot be made: the SDK refuses a wrong address
+  /// of a server by exceptions of several types, without the setting that has it.
+  static RuntimeException ofEndpoint(RuntimeException reason) {
+    boolean isAddress =
+        reason instanceof IllegalArgumentException
+            || reason instanceof NullPointerException
+            || reason.getCause() instanceof URISyntaxException;
+    if (!isAddress) {
+      return reason;
+    }
+    MisuseException wrong =
+        new MisuseException(
+            "AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or the profile's endpoint_url must be an http or"
+                + " https address with a host's name, such as http://localhost:9000: "
+                + reason.getMessage());
+    wrong.initCause(reason);
+    return wrong;
   }
 
   /// Returns the region of a bucket if the answer refuses the request because it was sent to

@@ -32,6 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Tests the headers of requests to buckets that are open to all, and to buckets whose requesters
 /// pay.
@@ -171,6 +172,18 @@ class S3AccessTest {
         .isInstanceOf(MisuseException.class)
         .hasMessage("this session is closed");
     assertThat(asked).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"localhost:9000", "minio", "ftp://localhost", "http://my_minio:9000"})
+  void aServersAddressIsOneOfHttpWithAHost(String address) {
+    set("gantry.s3.anonymous", "true");
+    set("aws.endpointUrlS3", address);
+    assertThatThrownBy(this::read)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith(
+            "AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or the profile's endpoint_url must be an http or"
+                + " https address with a host's name, such as http://localhost:9000: ");
   }
 
   @Test
