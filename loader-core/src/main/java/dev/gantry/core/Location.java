@@ -52,9 +52,23 @@ public sealed interface Location {
                 + "); a path of this name begins with ./");
       }
       return new Remote(uri);
-    } catch (URISyntaxException | IllegalArgumentException e) {
+    } catch (URISyntaxException e) {
+      throw new MisuseException(
+          "location must be a path or a URI: "
+              + e.getReason()
+              + " at index "
+              + e.getIndex()
+              + ": "
+              + withoutSecrets(text));
+    } catch (IllegalArgumentException e) {
       throw new MisuseException("location must be a path or a URI: " + e.getMessage());
     }
+  }
+
+  /// Removes user name, password and query. The text is not parsed, because `java.net.URI` finds no
+  /// user name before a bucket or host whose name has an underscore.
+  private static String withoutSecrets(String uri) {
+    return uri.replaceFirst("(?s)[?#].*", "").replaceFirst("//[^/]*@", "//");
   }
 
   /// The last part of the path or URI, such as `model.safetensors`; empty if it has none.
@@ -199,9 +213,7 @@ public sealed interface Location {
     /// Returns the URI without user name, password and query, which may be secrets.
     @Override
     public String toString() {
-      String user = uri.getRawUserInfo();
-      String shown = uri.toString().replaceFirst("[?#].*", "");
-      return user == null ? shown : shown.replace(user + "@", "");
+      return withoutSecrets(uri.toString());
     }
   }
 }

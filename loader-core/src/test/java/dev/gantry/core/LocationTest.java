@@ -7,6 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class LocationTest {
   @Test
@@ -70,6 +72,20 @@ class LocationTest {
     assertThat(new MalformedFileException(file, 0, "kind", "detail").getMessage())
         .doesNotContain("secret")
         .doesNotContain("word");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "s3://KEY:secret@my_bucket/a@b, s3://my_bucket/a@b",
+    "http://user:secret@a_host:80/x?y=secret#secret, http://a_host:80/x",
+    "hf://owner/name@main/file, hf://owner/name@main/file"
+  })
+  void secretsAreNotShown(String uri, String shown) {
+    assertThat(Location.of(uri)).hasToString(shown);
+    assertThatThrownBy(() -> Location.of(uri + "|?secret"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(shown)
+        .hasMessageNotContaining("secret");
   }
 
   @Test
