@@ -302,6 +302,17 @@ class CheckpointsCommandTest {
     write(second, "x", DType.I8, 1, 200);
     assertThat(diff(1, "--max-difference", first, second).toString())
         .contains("maxDifference=256.0");
+    // 2⁵³ and 2⁵³+1 are one double; the largest and the least number are 2⁶⁴-1 apart.
+    write(first, "x", DType.I64, 8, 0, 0, 0, 0, 0, 0, 0x20, 0);
+    write(second, "x", DType.I64, 8, 1, 0, 0, 0, 0, 0, 0x20, 0);
+    assertThat(diff(1, "--max-difference", first, second).toString()).contains("maxDifference=1.0");
+    write(first, "x", DType.U64, 8, 0, 0, 0, 0, 0, 0, 0x20, 0x80);
+    write(second, "x", DType.U64, 8, 1, 0, 0, 0, 0, 0, 0x20, 0x80);
+    assertThat(diff(1, "--max-difference", first, second).toString()).contains("maxDifference=1.0");
+    write(first, "x", DType.I64, 8, 0, 0, 0, 0, 0, 0, 0, 0x80);
+    write(second, "x", DType.I64, 8, 255, 255, 255, 255, 255, 255, 255, 0x7f);
+    assertThat(diff(1, "--max-difference", first, second).toString())
+        .contains("maxDifference=1.8446744073709552E19");
   }
 
   private static void write(Path file, String name, DType dtype, int width, int... values) {
