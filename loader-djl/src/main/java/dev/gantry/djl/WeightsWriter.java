@@ -199,8 +199,17 @@ public final class WeightsWriter {
     }
 
     /// The one file to write.
+    ///
+    /// @throws MisuseException if it is named like a file of another format, such as `model.pt`
     public Builder setFile(Path file) {
-      return target("setFile", file, false);
+      Builder builder = target("setFile", file, false);
+      if (NewSafetensors.isNamedLikeAnother(String.valueOf(file.getFileName()))) {
+        throw new MisuseException(
+            "setFile must not be named like a file of another format: safetensors are written (was "
+                + file
+                + ")");
+      }
+      return builder;
     }
 
     /// The folder to write data files and their index to, instead of one file; it is made where it is

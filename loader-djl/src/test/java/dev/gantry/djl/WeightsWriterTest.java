@@ -140,5 +140,10 @@ class WeightsWriterTest {
     assertThatThrownBy(() -> one.optName("part").build())
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("optName and optFileBytes are for the files of setFolder");
+    assertThatThrownBy(() -> WeightsWriter.builder().setFile(Path.of("model.PT")))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "setFile must not be named like a file of another format: safetensors are written (was"
+                + " model.PT)");
   }
 }

@@ -29,10 +29,6 @@ public record WeightsConversion(
     WeightsCatalogue old, Location input, Location output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";
 
-  /// The suffixes of formats that are read but not written.
-  private static final List<String> OTHER_FILES =
-      List.of(".pt", ".pth", ".bin", ".ckpt", ".gguf", ".npy", ".npz");
-
   public WrittenFiles run(GantrySession session) throws IOException {
     checkOutput(session);
     return switch (output) {
@@ -93,23 +89,21 @@ public record WeightsConversion(
     return output.fileName().endsWith(ONE_FILE);
   }
 
-  private boolean isNamedLikeAnother() {
-    return OTHER_FILES.stream().anyMatch(output.fileName()::endsWith);
-  }
-
   private void checkOutput(GantrySession session) throws IOException {
     if (isOneFile() && shardBytes != null) {
       throw new MisuseException(
           "--shard-bytes must not be given if OUT is one file (was " + output + ")");
     }
+    if (NewSafetensors.isNamedLikeAnother(output.fileName())
+        && !(output instanceof Location.Local(Path target, _) && Files.exists(target))) {
+      throw new MisuseException(
+          "OUT must end in "
+              + ONE_FILE
+              + ", or be a folder: no other files of weights are written (was "
+              + output
+              + ")");
+    }
     switch (output) {
-      case Location.Local(Path target, _) when isNamedLikeAnother() && !Files.exists(target) ->
-          throw new MisuseException(
-              "OUT must end in "
-                  + ONE_FILE
-                  + ", or be a folder: no other files of weights are written (was "
-                  + output
-                  + ")");
       case Location.Local(Path target, _) -> checkOutput(session, target);
       case Location.Remote target -> checkOutput(target);
     }

@@ -29,6 +29,10 @@ import java.util.stream.Stream;
 /// After the write, a [WeightsCatalogue] of the files has the same tensors and notes, and so does
 /// the reference implementation.
 public final class NewSafetensors {
+  /// The suffixes of formats that are read but not written.
+  private static final List<String> OTHER_FILES =
+      List.of(".pt", ".pth", ".bin", ".ckpt", ".gguf", ".npy", ".npz");
+
   private final Path target;
   private final boolean oneFile;
   private final List<NewDataFile> dataFiles;
@@ -41,6 +45,13 @@ public final class NewSafetensors {
     this.oneFile = oneFile;
     this.dataFiles = List.copyOf(dataFiles);
     this.index = index;
+  }
+
+  /// Whether a file's name is one that other formats' files have, so that other programs would not
+  /// read safetensors from it.
+  public static boolean isNamedLikeAnother(String fileName) {
+    String name = fileName.toLowerCase(Locale.ROOT);
+    return OTHER_FILES.stream().anyMatch(name::endsWith);
   }
 
   /// Lays out tensors as one file.
