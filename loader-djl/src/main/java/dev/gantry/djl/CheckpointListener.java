@@ -5,6 +5,7 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.djl.internal.datasets.Alternatives;
 import dev.gantry.djl.internal.datasets.ResumedPosition;
 import dev.gantry.djl.internal.training.EarlierListeners;
 import dev.gantry.djl.internal.training.OptimizerState;
@@ -345,6 +346,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   /// Makes [CheckpointListener]s. Not thread-safe.
   public static final class Builder {
+    private static final String POSITION = "the dataset's position";
+
+    private final Alternatives alternatives = new Alternatives();
     private @Nullable CheckpointSaver saver;
     private long everySteps;
     private long everyEpochs;
@@ -404,8 +408,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// from the dataset. After the last batch of an epoch, the position must be the end of this
     /// epoch. If the evaluation fails then, the epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
+      alternatives.call(POSITION, "optDatasetState", "a supplier");
       datasetState = MisuseException.requireGiven("optDatasetState", state);
-      datasetEpochOver = () -> false;
       return this;
     }
 
@@ -413,6 +417,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// steps were all made counts as completed, even if its evaluation fails.
     public Builder optDataset(ResumableDataset dataset) {
       MisuseException.requireGiven("optDataset", dataset);
+      alternatives.call(POSITION, "optDataset", "a dataset");
       datasetState = () -> Optional.of(dataset.state());
       datasetEpochOver = dataset::isEpochOver;
       return this;

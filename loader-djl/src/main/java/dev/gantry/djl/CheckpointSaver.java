@@ -82,6 +82,8 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @param step how many steps the training has made; 0 or more
   /// @see #save(SaveRequest)
   public CompletableFuture<SaveOutcome> save(long step, Model model, Trainer trainer) {
+    MisuseException.requireRange("step", step, 0, Long.MAX_VALUE);
+    MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("trainer", trainer);
     return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
   }

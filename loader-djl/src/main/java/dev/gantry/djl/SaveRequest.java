@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.datasets.Alternatives;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -56,6 +57,7 @@ public record SaveRequest(
     private @Nullable String datasetState;
     private final Map<String, Double> metrics = new LinkedHashMap<>();
     private final Map<String, String> metadata = new LinkedHashMap<>();
+    private final Alternatives alternatives = new Alternatives();
 
     private Builder() {}
 
@@ -86,14 +88,20 @@ public record SaveRequest(
 
     /// The dataset's position, as its own text.
     public Builder optDatasetState(String state) {
-      datasetState = MisuseException.requireGiven("optDatasetState", state);
-      return this;
+      return datasetState("optDatasetState", state);
     }
 
     /// The position of this dataset now; [ResumableDataset#restore] resumes from there.
     public Builder optDataset(ResumableDataset dataset) {
       MisuseException.requireGiven("optDataset", dataset);
-      return optDatasetState(dataset.state());
+      return datasetState("optDataset", dataset.state());
+    }
+
+    private Builder datasetState(String option, String state) {
+      alternatives.call(
+          "the dataset's position", option, MisuseException.requireGiven(option, state));
+      datasetState = state;
+      return this;
     }
 
     /// A metric by which checkpoints may be kept, such as the validation loss.

@@ -280,6 +280,10 @@ class CheckpointListenerTest extends CheckpointListenerFixture {
       assertThatThrownBy(() -> builder.optEverySteps(-1))
           .isInstanceOf(MisuseException.class)
           .hasMessage("optEverySteps must be at least 1 (was -1)");
+      CheckpointListener.Builder positioned = builder.optDataset(new CheckpointSaverTest.Rows());
+      assertThatThrownBy(() -> positioned.optDatasetState(Optional::empty))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("both choose the dataset's position");
     }
   }
 

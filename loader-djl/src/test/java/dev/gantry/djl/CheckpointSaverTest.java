@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Model;
+import ai.djl.ndarray.NDManager;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.Trainer;
+import ai.djl.training.dataset.Batch;
 import ai.djl.training.loss.Loss;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -227,6 +229,35 @@ class CheckpointSaverTest {
     assertThatThrownBy(() -> SaveRequest.builder().setStep(1).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("setModel must be given (was null)");
+    assertThatThrownBy(() -> request.optDatasetState("row 3").optDataset(new Rows()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "optDatasetState (row 3) and optDataset (row 5) both choose the dataset's position;"
+                + " call one of them");
+    try (CheckpointSaver saver = builder().build()) {
+      assertThatThrownBy(() -> saver.save(-1, training.model, training.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("step must be at least 0 (was -1)");
+    }
+  }
+
+  /// A dataset at its fifth row.
+  static final class Rows implements ResumableDataset {
+    @Override
+    public Iterable<Batch> getData(NDManager manager) {
+      return List.of();
+    }
+
+    @Override
+    public String state() {
+      return "row 5";
+    }
+
+    @Override
+    public void restore(String state) {}
+
+    @Override
+    public void close() {}
   }
 
   @Test
