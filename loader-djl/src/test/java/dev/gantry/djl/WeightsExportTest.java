@@ -223,6 +223,12 @@ class WeightsExportTest {
     parameters.get("head").close();
     parameters.get("head").setInitializer((scope, shape, type) -> scope.zeros(shape, type));
     parameters.get("head").initialize(manager, DataType.FLOAT32);
+    parameters.get("embedding").getArray().set(new float[] {0, Float.NaN, 0, 0});
+    parameters.get("head").getArray().set(new float[] {0, Float.NaN, 0, 0});
+    Path equal = folder.resolve("equal");
+    WeightsWriter.builder().setFolder(equal).build().write(parameters, names);
+    parameters.get("head").close();
+    parameters.get("head").initialize(manager, DataType.FLOAT32);
     assertRefused(parameters, names, "'head'", "tied to 'embedding'", "other values");
   }
 

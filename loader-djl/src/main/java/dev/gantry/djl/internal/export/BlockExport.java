@@ -4,7 +4,6 @@ package dev.gantry.djl.internal.export;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
@@ -196,9 +195,12 @@ public final class BlockExport implements AutoCloseable {
     if (!one.getShape().equals(other.getShape()) || one.getDataType() != other.getDataType()) {
       return false;
     }
-    try (NDArray first = one.toType(DataType.FLOAT64, true);
-        NDArray second = other.toType(DataType.FLOAT64, true)) {
-      return first.contentEquals(second);
+    try (NDScope compared = new NDScope()) {
+      compared.suppressNotUsedWarning();
+      NDArray near = other.toDevice(one.getDevice(), false);
+      // Two NaN are the same value here, since one of them is written for both parameters.
+      NDArray both = one.isNaN().logicalAnd(near.isNaN());
+      return one.eq(near).logicalOr(both).all().getBoolean();
     }
   }
 
