@@ -24,7 +24,7 @@ public final class ColumnBuffer {
       ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   /// Some JVMs support no longer arrays than this.
-  private static final int MOST_BYTES = Integer.MAX_VALUE - 8;
+  static final int MOST_BYTES = Integer.MAX_VALUE - 8;
 
   private final TensorColumn column;
   private final Field field;

@@ -104,9 +104,19 @@ public record TensorColumn(
 
   /// Returns the column that a field is read as.
   ///
-  /// @throws MisuseException if Spark has no type for the field
+  /// @throws MisuseException if Spark has no type for the field, or no arrays of its length
   public static StructField toRead(Field field) {
     boolean scalar = field.shape().rank() == 0;
+    long elements = field.shape().elements().orElseThrow();
+    if (elements > ColumnBuffer.MOST_BYTES) {
+      throw new MisuseException(
+          "field '"
+              + field.name()
+              + "' has "
+              + elements
+              + " elements a sample, more than Spark's arrays; name the other columns with"
+              + " schema(…)");
+    }
     DataType type =
         !scalar && field.dtype() == DType.U8
             ? DataTypes.BinaryType
