@@ -117,9 +117,11 @@ final class ShardQueue {
   }
 
   private void freeSlabs() {
-    List<HostSlab> all = List.copyOf(slabs);
-    slabs.clear();
     idle.clear();
-    Slab.releaseAll(all);
+    try {
+      Slab.releaseAll(slabs);
+    } finally {
+      slabs.clear();
+    }
   }
 }

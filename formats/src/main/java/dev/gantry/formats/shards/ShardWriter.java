@@ -62,6 +62,10 @@ public final class ShardWriter implements AutoCloseable {
   private final NewShardSet plan;
   private final Output output;
   private final ShardQueue queue;
+
+  /// The work of [#close]; made early, since a full heap must not keep the folder's lock.
+  private final List<Runnable> closing;
+
   private State state = State.OPEN;
 
   /// How many shards have been begun.
@@ -75,6 +79,7 @@ public final class ShardWriter implements AutoCloseable {
     this.plan = plan;
     this.output = output;
     queue = new ShardQueue(plan.options().writers, plan.capacity().bytes());
+    closing = List.of(queue::abandon, output::takeBack);
   }
 
   /// Makes a writer as [#create(Session, Path, List, ShardOptions)] does, with the process's shared
@@ -256,7 +261,7 @@ public final class ShardWriter implements AutoCloseable {
         if (before == State.OPEN) {
           LOG.warn("{}: closed without finish(), so nothing of it stays", plan.folder());
         }
-        Cleanup.runAll(List.of(queue::abandon, output::takeBack));
+        Cleanup.runAll(closing);
       }
     }
   }

@@ -88,6 +88,9 @@ public final class JointFiles implements AutoCloseable {
   /// set.
   private final List<Path> added = new ArrayList<>();
 
+  /// Made early, since the folder's lock must be given back even if the heap is full.
+  private final Runnable removal = this::removeAll;
+
   private boolean listed;
   private boolean done;
 
@@ -346,13 +349,16 @@ public final class JointFiles implements AutoCloseable {
   public void close() {
     if (!done) {
       done = true;
-      output.takeBack(() ->
-          Cleanup.runAll(
-              List.of(
-                  () -> added.reversed().forEach(folders::removeFile),
-                  this::takeListBack,
-                  this::clearAll)));
+      output.takeBack(removal);
     }
+  }
+
+  private void removeAll() {
+    Cleanup.runAll(
+        List.of(
+            () -> added.reversed().forEach(folders::removeFile),
+            this::takeListBack,
+            this::clearAll));
   }
 
   /// Takes the list back before its files are removed, so that no crash leaves a list without its files.

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.internal.natives.CudaDriver;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -18,11 +17,15 @@ public final class IdleStreams {
   private final Pool<CudaDriver.Event> events;
   private final Pool<CudaDriver.Event> blockingSyncEvents;
 
+  /// Made early, since [#destroy] must not fail for want of heap.
+  private final Consumer<CudaDriver.Event> destroyEvent;
+
   IdleStreams(CudaContext context) {
     this.context = context;
+    destroyEvent = event -> context.driver().destroy(event);
     streams = pool(stream -> context.driver().destroy(stream));
-    events = pool(event -> context.driver().destroy(event));
-    blockingSyncEvents = pool(event -> context.driver().destroy(event));
+    events = pool(destroyEvent);
+    blockingSyncEvents = pool(destroyEvent);
   }
 
   private <T> Pool<T> pool(Consumer<T> destroy) {
@@ -75,11 +78,12 @@ public final class IdleStreams {
   /// Destroys a stream and events instead of giving them back. Callers use this after a wait for
   /// the device failed: the device may still use them, so they must not be reused.
   public void destroy(CudaDriver.Stream stream, List<CudaDriver.Event> events) {
-    List<Runnable> actions = new ArrayList<>();
-    events.forEach(event -> actions.add(() -> context.driver().destroy(event)));
-    actions.add(() -> context.driver().destroy(stream));
     try (var _ = context.enter()) {
-      Cleanup.runAll(actions);
+      try {
+        Cleanup.forEach(events, destroyEvent);
+      } finally {
+        context.driver().destroy(stream);
+      }
     }
   }
 
