@@ -96,10 +96,13 @@ public final class RangeWrite {
   /// are whole blocks.
   private static void cut(Range range, long requestBytes, List<Range> pieces) {
     for (long at = range.offset(); at < range.end(); ) {
-      long next = at % BLOCK_BYTES != 0 ? at - at % BLOCK_BYTES + BLOCK_BYTES : at + requestBytes;
-      if (next > range.end()) {
+      long step = at % BLOCK_BYTES != 0 ? BLOCK_BYTES - at % BLOCK_BYTES : requestBytes;
+      long next;
+      if (step > range.end() - at) {
         long blocks = range.end() - range.end() % BLOCK_BYTES;
         next = blocks > at ? blocks : range.end();
+      } else {
+        next = at + step;
       }
       pieces.add(new Range(at, range.memory().slice(at - range.offset(), next - at)));
       at = next;

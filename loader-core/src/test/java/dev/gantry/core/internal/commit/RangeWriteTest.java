@@ -127,6 +127,11 @@ class RangeWriteTest {
     assertThatThrownBy(() -> gantry.write(folder.resolve("file"), ranges, WriteOptions.defaults()))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("ENOSPC");
+    Range last = new Range(Long.MAX_VALUE - memory.length(), memory);
+    assertThatThrownBy(
+            () -> gantry.write(folder.resolve("large"), List.of(last), WriteOptions.defaults()))
+        .isInstanceOf(TransferException.class)
+        .hasMessageStartingWith("pwrite failed");
     calls.at(FaultyFileCalls.Function.FSYNC, 1, new FaultyFileCalls.Fails(Errno.EIO));
     assertThatThrownBy(() -> gantry.write(folder.resolve("file"), ranges, WriteOptions.defaults()))
         .isInstanceOf(TransferException.class)
