@@ -231,7 +231,8 @@ final class HubOpening {
                         0,
                         "the cache folder "
                             + parts.settings().cache()
-                            + " did not take the file; a warning in the log says why")));
+                            + " did not take the file; if its disk is the cause, a warning in the"
+                            + " log says why")));
   }
 
   /// Reads the whole file, unless the cache has all of it, and waits until the cache has published
