@@ -141,6 +141,7 @@ final class ServeWeightsCommand implements Runnable {
     List<Object> served = first.state();
     List<Object> seen = served;
     int version = 1;
+    String told = "";
     while (true) {
       try {
         TimeUnit.SECONDS.sleep(every);
@@ -153,11 +154,16 @@ final class ServeWeightsCommand implements Runnable {
           served = next.state();
         }
         seen = now;
+        told = "";
       } catch (InterruptedException _) {
         return;
-      } catch (GantryException e) {
+      } catch (RuntimeException | OutOfMemoryError e) {
         // While files are replaced, some may be missing or incomplete, so the old weights stay.
-        say("the old weights stay: " + e.getMessage());
+        String reason = String.valueOf(e instanceof GantryException ? e.getMessage() : e);
+        if (!reason.equals(told)) {
+          say("the old weights stay: " + reason);
+          told = reason;
+        }
       }
     }
   }
