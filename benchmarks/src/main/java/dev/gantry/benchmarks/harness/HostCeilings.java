@@ -157,9 +157,10 @@ public final class HostCeilings {
           try (FileChannel channel = FileChannel.open(file, options)) {
             return Contender.seconds(() -> {
               pool.run(
-                  bytes / DIRECT_BYTES * DIRECT_BYTES,
+                  bytes / BLOCK_BYTES * BLOCK_BYTES,
                   DIRECT_BYTES,
-                  (thread, from, _) -> write(channel, buffers.get(thread), from));
+                  (thread, from, to) ->
+                      write(channel, buffers.get(thread), from, (int) (to - from)));
               channel.force(true);
             });
           } finally {
@@ -169,11 +170,11 @@ public final class HostCeilings {
         pool::close);
   }
 
-  private static void write(FileChannel channel, ByteBuffer buffer, long offset)
+  private static void write(FileChannel channel, ByteBuffer buffer, long offset, int length)
       throws IOException {
-    buffer.clear();
+    buffer.clear().limit(length);
     // No block is like another.
-    for (int block = 0; block < DIRECT_BYTES; block += BLOCK_BYTES) {
+    for (int block = 0; block < length; block += BLOCK_BYTES) {
       buffer.putLong(block, offset + block);
     }
     while (buffer.hasRemaining()) {
