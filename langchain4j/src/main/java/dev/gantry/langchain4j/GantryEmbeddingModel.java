@@ -40,7 +40,13 @@ public final class GantryEmbeddingModel implements EmbeddingModel, AutoCloseable
   ///
   /// @throws dev.gantry.core.GantryException as [HubModel#embedder()]
   public static GantryEmbeddingModel of(Path folder) {
-    return of(HubModel.of(folder).embedder());
+    TextEmbedder embedder = HubModel.of(folder).embedder();
+    try {
+      return of(embedder);
+    } catch (RuntimeException | Error e) {
+      embedder.close();
+      throw e;
+    }
   }
 
   /// @param embedder the embedder; closing the model closes it
