@@ -7,6 +7,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.DevicePreparation;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -28,11 +29,12 @@ final class DeviceOption {
 
   /// Returns the device as DJL's type, or the default of DJL's engine if the option is not given.
   ///
-  /// @throws DeviceUnavailableException if DJL's engine has no such GPU
+  /// @throws DeviceUnavailableException if DJL has no PyTorch engine, or its engine has no such GPU
   ai.djl.Device ofDjl() {
+    ai.djl.Device usual = TorchArrays.defaultDevice();
     Engine engine = Engine.getEngine("PyTorch");
     return switch (device) {
-      case null -> engine.defaultDevice();
+      case null -> usual;
       case Device.Host _ -> ai.djl.Device.cpu();
       case Device.Cuda(int ordinal) -> {
         if (!engine.hasCapability(StandardCapabilities.CUDA) || ordinal >= engine.getGpuCount()) {
