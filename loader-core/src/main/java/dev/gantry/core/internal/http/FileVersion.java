@@ -27,13 +27,28 @@ record FileVersion(String validator, long size) {
   /// @param fixed whether the address names bytes that never change, so that the answer need not state a version
   static FileVersion of(ResponseInfo answer, boolean fixed) throws RemoteFault {
     HttpHeaders headers = answer.headers();
-    Matcher none = UNSATISFIED.matcher(headers.firstValue("Content-Range").orElse(""));
-    boolean isEmpty = answer.statusCode() == 416 && none.matches() && none.group(1).equals("0");
+    boolean isEmpty = isEmpty(answer);
     if (!isEmpty) {
       checkStatus(answer);
     }
     long size = isEmpty ? 0 : Long.parseLong(range(answer).group(3));
     return new FileVersion(fixed ? found(headers).orElse("") : validator(headers), size);
+  }
+
+  /// Whether an answer says that the file is empty. No range lies in an empty file: some servers
+  /// refuse the range, others send the whole file.
+  private static boolean isEmpty(ResponseInfo answer) {
+    HttpHeaders headers = answer.headers();
+    return switch (answer.statusCode()) {
+      case 416 -> {
+        Matcher none = UNSATISFIED.matcher(headers.firstValue("Content-Range").orElse(""));
+        yield none.matches() && Long.parseLong(none.group(1)) == 0;
+      }
+      case 200 ->
+          found(headers).isPresent()
+              && HeaderValues.count(headers, "Content-Length").orElse(1) == 0;
+      default -> false;
+    };
   }
 
   /// Checks that an answer brings this range of this version of the file.

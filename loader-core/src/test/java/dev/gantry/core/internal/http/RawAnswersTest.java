@@ -86,11 +86,19 @@ class RawAnswersTest {
     }
   }
 
+  private long size() {
+    try (SourceFile open = new SourceFile(file(), store.open(file(), CachePolicy.BUFFERED))) {
+      return open.size();
+    }
+  }
+
+  private Location.Remote file() {
+    return (Location.Remote) Location.of("http://127.0.0.1:" + door.getLocalPort() + "/file");
+  }
+
   /// Reads a file of one byte. The opening of the file reads that byte, too.
   private String read() {
-    Location.Remote file =
-        (Location.Remote) Location.of("http://127.0.0.1:" + door.getLocalPort() + "/file");
-    try (SourceFile open = new SourceFile(file, store.open(file, CachePolicy.BUFFERED));
+    try (SourceFile open = new SourceFile(file(), store.open(file(), CachePolicy.BUFFERED));
         Arena arena = Arena.ofShared()) {
       MemorySegment target = arena.allocate(1);
       boolean _ = open.read(target, 0, 1, false);
@@ -197,5 +205,29 @@ class RawAnswersTest {
       String right, String sent, String reason) {
     answer = RIGHT.replace(right, sent);
     assertThatThrownBy(this::read).hasMessageContaining(reason);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "416 Range Not Satisfiable@Content-Range: bytes */0@ETag: \"one\"",
+        "200 OK@ETag: \"one\"",
+        "200 OK@Last-Modified: Sat, 28 Nov 2026 10:00:00 GMT"
+      })
+  void anAnswerOfNoBytesForTheFirstByteIsThatOfAnEmptyFile(String sent) {
+    answer = "HTTP/1.1 " + sent.replace("@", "\r\n") + "\r\nContent-Length: 0\r\n\r\n";
+    assertThat(size()).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "Content-Length: 0",
+        "Content-Length: 1@ETag: \"one\"",
+        "ETag: \"one\"@Connection: close"
+      })
+  void anotherWholeFileIsRefused(String sent) {
+    answer = "HTTP/1.1 200 OK\r\n" + sent.replace("@", "\r\n") + "\r\n\r\n";
+    assertThatThrownBy(this::size).hasMessageContaining("does not serve ranges");
   }
 }
