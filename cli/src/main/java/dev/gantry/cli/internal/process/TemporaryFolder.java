@@ -3,6 +3,7 @@ package dev.gantry.cli.internal.process;
 
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -71,8 +72,9 @@ public final class TemporaryFolder implements AutoCloseable {
 
   /// Deletes a folder with all that is in it.
   ///
-  /// The deletion is repeated if a file appears in the folder meanwhile, because a writer may
-  /// still be running after its interrupt. The writer cannot add files once the folder is gone.
+  /// The deletion is repeated if a file appears in the folder or leaves it meanwhile, because a
+  /// writer may still be running after its interrupt. The writer cannot add files once the folder
+  /// is gone.
   public static void delete(Path folder) throws IOException {
     for (int attempt = 1; ; attempt++) {
       try (Stream<Path> files = Files.walk(folder)) {
@@ -83,6 +85,11 @@ public final class TemporaryFolder implements AutoCloseable {
       } catch (DirectoryNotEmptyException e) {
         if (attempt == MAX_ATTEMPTS) {
           throw e;
+        }
+      } catch (UncheckedIOException e) {
+        // The listing met a file that is gone.
+        if (attempt == MAX_ATTEMPTS) {
+          throw e.getCause();
         }
       }
     }
