@@ -19,7 +19,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /// Runs texts through a model, in batches of texts of similar length, and copies the results of
-/// all batches to the host at once. Thread-safe until it is closed.
+/// many batches to the host at once. Thread-safe until it is closed.
 public final class TextRunner implements AutoCloseable {
   /// Turns what a model returns for a batch into a row of numbers for each text.
   @FunctionalInterface
@@ -38,6 +38,10 @@ public final class TextRunner implements AutoCloseable {
 
   /// With fewer texts, starting other threads costs more than they save.
   private static final int LEAST_IN_PARALLEL = 16;
+
+  /// The most texts whose results are copied to the host at once. DJL copies less than 2 GiB of an
+  /// array, and the inputs and results of all texts of a long list need not fit on a device.
+  static final int MOST_TEXTS = 16_384;
 
   private final Model model;
   private final TextTokenizer tokenizer;
@@ -78,6 +82,18 @@ public final class TextRunner implements AutoCloseable {
             .sorted(Comparator.comparingInt(i -> -tokens.get(i).length()))
             .mapToInt(i -> i)
             .toArray();
+    float[][] rows = new float[order.length][];
+    for (int from = 0; from < order.length; from += MOST_TEXTS) {
+      int[] some = Arrays.copyOfRange(order, from, Math.min(order.length, from + MOST_TEXTS));
+      compute(tokens, some, prompt, rows);
+    }
+    return rows;
+  }
+
+  /// Computes the rows of some texts.
+  ///
+  /// @param order the texts' places in `tokens` and in `rows`, those of the longest texts first
+  private void compute(List<Tokens> tokens, int[] order, int prompt, float[][] rows) {
     try (NDManager manager = model.getNDManager().newSubManager()) {
       List<Pass> passes = new ArrayList<>();
       for (int from = 0; from < order.length; ) {
@@ -87,10 +103,10 @@ public final class TextRunner implements AutoCloseable {
         passes.add(pass(manager, TokenBatch.of(batch, prompt)));
         from = to;
       }
-      NDList rows = new NDList();
-      passes.forEach(pass -> rows.add(rows(manager, pass)));
-      NDArray all = rows.size() == 1 ? rows.head() : NDArrays.concat(rows);
-      return inOrder(all.toFloatArray(), order);
+      NDList results = new NDList();
+      passes.forEach(pass -> results.add(rows(manager, pass)));
+      NDArray all = results.size() == 1 ? results.head() : NDArrays.concat(results);
+      split(all.toFloatArray(), order, rows);
     }
   }
 
@@ -115,13 +131,11 @@ public final class TextRunner implements AutoCloseable {
     }
   }
 
-  private static float[][] inOrder(float[] all, int... order) {
+  private static void split(float[] all, int[] order, float[][] rows) {
     int width = all.length / order.length;
-    float[][] rows = new float[order.length][];
     for (int i = 0; i < order.length; i++) {
       rows[order[i]] = Arrays.copyOfRange(all, i * width, (i + 1) * width);
     }
-    return rows;
   }
 
   /// Returns a translator for DJL's predictors, which run the passes themselves. Closing the model
@@ -138,8 +152,10 @@ public final class TextRunner implements AutoCloseable {
 
   /// Returns the rows of one pass, in the order of the batch.
   float[][] rows(NDList outputs, NDList arrays) {
-    NDArray rows = answer.rows(outputs, arrays);
-    return inOrder(rows.toFloatArray(), IntStream.range(0, (int) rows.size(0)).toArray());
+    NDArray all = answer.rows(outputs, arrays);
+    float[][] rows = new float[(int) all.size(0)][];
+    split(all.toFloatArray(), IntStream.range(0, rows.length).toArray(), rows);
+    return rows;
   }
 
   /// Waits for the calls of [#rows] that have begun.

@@ -2,12 +2,17 @@
 package dev.gantry.models.internal.texts;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.pytorch.engine.PtNDArray;
 import dev.gantry.models.HubModel;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
@@ -19,11 +24,7 @@ class TextRunnerTest {
   @Test
   void theArraysOfAPassAreFreedBeforeTheNextPass() {
     HubModel hub = HubModel.of(FOLDER);
-    TextTokenizer tokenizer =
-        TextTokenizer.open(
-            FOLDER,
-            new TextTokenizer.Settings(
-                16, false, Optional.of("[PAD]"), hub.inputs().getFirst().bound(), 2));
+    TextTokenizer tokenizer = tokenizer(hub);
     List<NDArray> earlier = new ArrayList<>();
     TextRunner.Answer answer =
         (outputs, _) -> {
@@ -37,5 +38,47 @@ class TextRunnerTest {
       assertThat(earlier).hasSize(3);
       assertThat(rows[0]).isEqualTo(rows[2]).isNotEqualTo(rows[1]);
     }
+  }
+
+  /// The results of all texts at once could be more than the 2 GiB that DJL copies.
+  @Test
+  void theResultsOfALongListAreCopiedInParts() {
+    HubModel hub = HubModel.of(FOLDER);
+    TextTokenizer tokenizer = tokenizer(hub);
+    List<String> texts = new ArrayList<>(Collections.nCopies(TextRunner.MOST_TEXTS + 1, "a"));
+    texts.set(1, "the cat");
+    Tokens shorter = tokenizer.encode("", "a");
+    Tokens longer = tokenizer.encode("", "the cat");
+    List<Integer> made = new ArrayList<>();
+    List<Integer> computed = new ArrayList<>();
+    TextRunner.Answer answer =
+        new TextRunner.Answer() {
+          @Override
+          public NDList arrays(NDManager manager, TokenBatch batch) {
+            made.add(batch.size());
+            return new NDList();
+          }
+
+          @Override
+          public NDArray rows(NDList outputs, NDList arrays) {
+            computed.add(made.stream().mapToInt(size -> size).sum());
+            return outputs.head().mean(new int[] {1});
+          }
+        };
+    try (TextRunner runner = new TextRunner(hub.load(), tokenizer, answer, 8192)) {
+      float[][] rows = runner.rows(texts, text -> text.equals("a") ? shorter : longer, 0);
+      assertThat(computed).startsWith(TextRunner.MOST_TEXTS).endsWith(texts.size());
+      assertThat(Arrays.asList(rows)).hasSize(texts.size()).doesNotContainNull();
+      assertThat(rows[texts.size() - 1])
+          .containsExactly(rows[texts.size() - 2], within(1e-5f))
+          .isNotEqualTo(rows[1]);
+    }
+  }
+
+  private static TextTokenizer tokenizer(HubModel hub) {
+    return TextTokenizer.open(
+        FOLDER,
+        new TextTokenizer.Settings(
+            16, false, Optional.of("[PAD]"), hub.inputs().getFirst().bound(), 2));
   }
 }
