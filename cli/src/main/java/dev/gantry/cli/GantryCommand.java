@@ -217,7 +217,7 @@ public final class GantryCommand {
           case ParameterException usage -> usage.getMessage();
           case WrongBytesException wrong -> wrong.getMessage();
           case CheckFailedException failed -> failed.getMessage();
-          case UncheckedIOException wrapped -> inWords(Objects.requireNonNull(wrapped.getCause()));
+          case UncheckedIOException wrapped -> inWords(wrapped);
           case IOException io -> inWords(io);
           default -> e.toString();
         };
@@ -234,6 +234,14 @@ public final class GantryCommand {
     return command.getSubcommands().isEmpty()
         ? command.getCommandName() + " takes no more arguments (was '" + first + "')"
         : "there is no command '" + first + "'";
+  }
+
+  /// Describes an I/O error with what failed, if the wrapping exception has a message of its own.
+  private static String inWords(UncheckedIOException wrapped) {
+    IOException cause = Objects.requireNonNull(wrapped.getCause());
+    String words = inWords(cause);
+    String own = wrapped.getMessage();
+    return own == null || own.equals(cause.toString()) ? words : own + ": " + words;
   }
 
   /// Describes an I/O error. The message of a JDK exception is often only the file's name; the

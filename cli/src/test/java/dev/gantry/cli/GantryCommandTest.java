@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.NativeStubs;
@@ -186,6 +187,23 @@ class GantryCommandTest {
     String err = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(process.waitFor()).as(err).isEqualTo(74);
     assertThat(err).isEqualTo("gantry: standard output is incomplete: No space left on device\n");
+  }
+
+  @Test
+  void aTemporaryFolderThatTakesNoFileIsNamed() throws Exception {
+    Path records =
+        TestSamples.writeRecords(
+            temporary.resolve("records"), Compression.NONE, List.of(new byte[] {1}));
+    Path none = Files.createFile(temporary.resolve("none"));
+    Process process =
+        ChildJvm.command(
+                List.of("-Djava.io.tmpdir=" + none), GantryCommand.class, "digest", records)
+            .start();
+    String err = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(err).isEqualTo(74);
+    assertThat(err)
+        .contains("gantry: the temporary file of digests in " + none + " cannot be made: ")
+        .contains("Not a directory");
   }
 
   @ParameterizedTest

@@ -12,7 +12,6 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.UncheckedIOException;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.List;
@@ -64,7 +63,7 @@ public final class RecordDigests implements Report {
     try {
       digests.forEach(digest -> out.println(digest + "  " + names.next()));
     } catch (IOException e) {
-      throw new UncheckedIOException("the temporary file of digests cannot be read", e);
+      throw Spool.failed("read", e);
     }
   }
 

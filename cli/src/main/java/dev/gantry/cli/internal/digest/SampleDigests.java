@@ -12,7 +12,6 @@ import dev.gantry.formats.internal.webdataset.SampleReader;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;
 import java.util.HexFormat;
@@ -94,7 +93,7 @@ public final class SampleDigests implements Report {
         out.println(entry.sha256() + "  " + Table.line(entry.key() + "." + entry.field()));
       }
     } catch (IOException e) {
-      throw new UncheckedIOException("the temporary file of digests cannot be read", e);
+      throw Spool.failed("read", e);
     }
   }
 

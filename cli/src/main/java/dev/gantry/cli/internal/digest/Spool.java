@@ -32,11 +32,21 @@ final class Spool implements AutoCloseable {
               StandardOpenOption.WRITE,
               StandardOpenOption.DELETE_ON_CLOSE);
     } catch (IOException e) {
-      throw new UncheckedIOException("the temporary file of digests cannot be made", e);
+      throw failed("made", e);
     }
     out =
         new DataOutputStream(
             new BufferedOutputStream(Channels.newOutputStream(file), BUFFER_BYTES));
+  }
+
+  /// Returns the exception for an operation of the file that failed.
+  ///
+  /// @param done what the file cannot be
+  static UncheckedIOException failed(String done, IOException cause) {
+    return new UncheckedIOException(
+        "the temporary file of digests in %s cannot be %s"
+            .formatted(System.getProperty("java.io.tmpdir"), done),
+        cause);
   }
 
   /// Appends a value: the writer writes it.
@@ -44,7 +54,7 @@ final class Spool implements AutoCloseable {
     try {
       writer.write(out);
     } catch (IOException e) {
-      throw new UncheckedIOException("the temporary file of digests cannot be written", e);
+      throw failed("written", e);
     }
   }
 
@@ -66,7 +76,7 @@ final class Spool implements AutoCloseable {
     try {
       file.close();
     } catch (IOException e) {
-      throw new UncheckedIOException("the temporary file of digests cannot be closed", e);
+      throw failed("closed", e);
     }
   }
 }
