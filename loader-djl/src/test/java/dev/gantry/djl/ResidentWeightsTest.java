@@ -15,9 +15,11 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.BlockFactory;
 import ai.djl.nn.core.Linear;
+import ai.djl.nn.norm.BatchNorm;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.ParameterStore;
 import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import ai.djl.translate.NoopTranslator;
@@ -267,6 +269,25 @@ class ResidentWeightsTest {
 
   private static float[] values(Block block, String parameter) {
     return block.getParameters().get(parameter).getArray().toFloatArray();
+  }
+
+  @Test
+  void aTrainingsForwardChangesStatisticsOfItsOwn() {
+    Block block = BatchNorm.builder().build();
+    try (Weights weights = open();
+        NDArray ones = manager.ones(new Shape(3, 2));
+        NDManager own = manager.newSubManager()) {
+      LoadReport _ =
+          weights.load(
+              manager,
+              block,
+              ParameterNames.builder().rule("runningMean", "bias").rule("beta", "brief").build(),
+              LoadOptions.builder().optPartial(true).optCast(DataType.FLOAT32).build(),
+              new Shape(3, 2));
+      NDList _ = block.forward(new ParameterStore(own, false), new NDList(ones), true);
+      NDArray mean = block.getParameters().get("runningMean").getArray();
+      assertThat(mean.addi(0).getFloat(1)).isBetween(0.09f, 0.11f);
+    }
   }
 
   @Test

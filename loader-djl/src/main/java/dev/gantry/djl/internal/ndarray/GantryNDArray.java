@@ -128,6 +128,11 @@ public abstract class GantryNDArray extends PtNDArray {
     return made;
   }
 
+  /// Whether other processes read the memory.
+  final boolean isReadOnly() {
+    return readOnly;
+  }
+
   /// @throws MisuseException if other processes read the memory
   final void requireWritable() {
     if (readOnly) {

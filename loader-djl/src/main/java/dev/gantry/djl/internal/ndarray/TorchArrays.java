@@ -216,6 +216,18 @@ public final class TorchArrays {
     }
   }
 
+  /// Returns the array; if other processes read its memory, returns a copy, and closes the array.
+  public static NDArray writable(NDArray array) {
+    if (!(array instanceof GantryNDArray guarded) || !guarded.isReadOnly()) {
+      return array;
+    }
+    try (array) {
+      NDArray copy = array.duplicate();
+      copy.setName(array.getName());
+      return copy;
+    }
+  }
+
   private static void unrecorded(PtNDArray target, Consumer<PtNDArray> action) {
     boolean recorded = target.hasGradient();
     if (recorded) {

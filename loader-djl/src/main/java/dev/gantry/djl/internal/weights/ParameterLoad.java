@@ -14,6 +14,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
@@ -145,8 +146,18 @@ public final class ParameterLoad {
     NDList loaded = load.arrays(List.copyOf(direct.values()));
     int next = 0;
     for (Shared shared : direct.keySet()) {
-      arrays.add(Objects.requireNonNull(parameters.get(shared)), loaded.get(next++));
+      List<Parameter> those = Objects.requireNonNull(parameters.get(shared));
+      NDArray array = loaded.get(next++);
+      arrays.add(those, isStatistic(those.getFirst()) ? TorchArrays.writable(array) : array);
     }
+  }
+
+  /// Whether native code changes the parameter in a training's `forward`, where no guard sees it.
+  private static boolean isStatistic(Parameter parameter) {
+    return switch (parameter.getType()) {
+      case RUNNING_MEAN, RUNNING_VAR -> true;
+      case WEIGHT, BIAS, GAMMA, BETA, OTHER -> false;
+    };
   }
 
   /// The stored tensor whose bytes are the value: a whole tensor, or some of its rows. Empty if
