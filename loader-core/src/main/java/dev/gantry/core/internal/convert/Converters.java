@@ -59,11 +59,7 @@ public final class Converters implements AutoCloseable {
   CudaKernel kernel(CudaContext context, FormulaTape tape, DType to) {
     return kernels.computeIfAbsent(
         new Entry(context, new Made(tape, to)),
-        _ -> {
-          try (var _ = context.enter()) {
-            return CudaKernel.compile(FormulaPtx.of(tape, to), FormulaPtx.ENTRY);
-          }
-        });
+        _ -> CudaKernel.compile(context.open(), FormulaPtx.of(tape, to), FormulaPtx.ENTRY));
   }
 
   /// Returns a kernel of a device. The first call has the driver compile it.
@@ -71,12 +67,7 @@ public final class Converters implements AutoCloseable {
   /// @param entry as in [CudaKernel#load]; the PTX file lies beside this class
   CudaKernel kernel(CudaContext context, String entry) {
     return kernels.computeIfAbsent(
-        new Entry(context, entry),
-        _ -> {
-          try (var _ = context.enter()) {
-            return CudaKernel.load(Converters.class, entry);
-          }
-        });
+        new Entry(context, entry), _ -> CudaKernel.load(context.open(), Converters.class, entry));
   }
 
   /// Queues the kernel that normalises samples, as [CudaNormalizer#launch] does.
@@ -102,13 +93,7 @@ public final class Converters implements AutoCloseable {
   }
 
   private void unloadKernels() {
-    Cleanup.forEach(kernels.entrySet(), one -> unload(one.getKey().context(), one.getValue()));
+    Cleanup.forEach(kernels.values(), CudaKernel::unload);
     kernels.clear();
-  }
-
-  private static void unload(CudaContext context, CudaKernel kernel) {
-    try (var _ = context.enter()) {
-      kernel.unload();
-    }
   }
 }

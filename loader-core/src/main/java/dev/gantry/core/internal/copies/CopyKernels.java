@@ -42,8 +42,8 @@ public final class CopyKernels implements AutoCloseable {
     /// @return whether [#launch] may be called
     boolean isReady() {
       if (kernel == null && copies.incrementAndGet() == LOADED_AFTER_COPIES) {
-        try (var _ = context.enter()) {
-          kernel = CudaKernel.load(CopyKernels.class, "copies");
+        try {
+          kernel = CudaKernel.load(context.open(), CopyKernels.class, "copies");
         } catch (TransferException _) {
           return false;
         }
@@ -63,9 +63,7 @@ public final class CopyKernels implements AutoCloseable {
     private void unload() {
       CudaKernel loaded = kernel;
       if (loaded != null) {
-        try (var _ = context.enter()) {
-          loaded.unload();
-        }
+        loaded.unload();
       }
     }
   }

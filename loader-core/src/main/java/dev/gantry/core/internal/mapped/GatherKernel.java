@@ -16,15 +16,11 @@ final class GatherKernel implements AutoCloseable {
   /// on an H200 with 264 blocks, and 39 with 128.
   private static final long SHORT_BYTES = 16 << 10;
 
-  private final CudaContext context;
   private final CudaKernel kernel;
 
   /// Has the driver compile the kernel.
   GatherKernel(CudaContext context) {
-    this.context = context;
-    try (var _ = context.enter()) {
-      this.kernel = CudaKernel.load(GatherKernel.class, "gather");
-    }
+    this.kernel = CudaKernel.load(context.open(), GatherKernel.class, "gather");
   }
 
   /// Queues the kernel on a stream. The device's context must be current.
@@ -42,8 +38,6 @@ final class GatherKernel implements AutoCloseable {
 
   @Override
   public void close() {
-    try (var _ = context.enter()) {
-      kernel.unload();
-    }
+    kernel.unload();
   }
 }

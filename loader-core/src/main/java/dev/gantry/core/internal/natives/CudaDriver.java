@@ -136,6 +136,10 @@ public final class CudaDriver {
   /// Makes `context` current on this thread until the scope closes; closing restores the context
   /// that was current before.
   public Entered enter(Context context) {
+    return entered(context);
+  }
+
+  static Entered entered(Context context) {
     check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
     return () -> check(JCudaDriver.cuCtxPopCurrent(POPPED), "cuCtxPopCurrent", "context");
   }

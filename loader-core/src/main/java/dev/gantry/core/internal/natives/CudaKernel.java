@@ -12,39 +12,43 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
-/// A kernel that the driver compiled from PTX for one context. The context must be current for all
-/// calls, including loading. Thread-safe.
+/// A kernel that the driver compiled from PTX for one context. Thread-safe.
 public final class CudaKernel {
   /// The most blocks of a kernel that fetches bytes of the host. A few blocks fill the link, and
   /// the kernels of a training run at the same time. With a block for each piece, batches of 38 MB
   /// reached DJL on an H200 at 38 GB/s, and at 44 with 128 blocks.
   public static final int FETCHING_BLOCKS = 128;
 
+  private final CudaDriver.Context context;
   private final CUmodule module = new CUmodule();
   private final CUfunction function = new CUfunction();
 
-  private CudaKernel() {}
+  private CudaKernel(CudaDriver.Context context) {
+    this.context = context;
+  }
 
-  /// Compiles and loads a kernel for the current context. The driver keeps the compiled kernel on
-  /// disk for the next process.
+  /// Compiles and loads a kernel for a context. The driver keeps the compiled kernel on disk for
+  /// the next process.
   ///
   /// @param owner the class beside which the PTX file lies
   /// @param entry the kernel's entry point, which is also the file's name
   /// @throws dev.gantry.core.TransferException if the driver or the device is too old
-  public static CudaKernel load(Class<?> owner, String entry) {
-    return compile(ptx(owner, entry + ".ptx"), entry);
+  public static CudaKernel load(CudaDriver.Context context, Class<?> owner, String entry) {
+    return compile(context, ptx(owner, entry + ".ptx"), entry);
   }
 
   /// Compiles and loads a kernel from generated PTX, as [#load] does from a file.
-  public static CudaKernel compile(String ptx, String entry) {
-    CudaKernel kernel = new CudaKernel();
-    CudaDriver.check(JCudaDriver.cuModuleLoadData(kernel.module, ptx), "cuModuleLoadData", entry);
-    int result = JCudaDriver.cuModuleGetFunction(kernel.function, kernel.module, entry);
-    try {
-      CudaDriver.check(result, "cuModuleGetFunction", entry);
-    } catch (RuntimeException | Error failure) {
-      kernel.unload();
-      throw failure;
+  public static CudaKernel compile(CudaDriver.Context context, String ptx, String entry) {
+    CudaKernel kernel = new CudaKernel(context);
+    try (var _ = CudaDriver.entered(context)) {
+      CudaDriver.check(JCudaDriver.cuModuleLoadData(kernel.module, ptx), "cuModuleLoadData", entry);
+      int result = JCudaDriver.cuModuleGetFunction(kernel.function, kernel.module, entry);
+      try {
+        CudaDriver.check(result, "cuModuleGetFunction", entry);
+      } catch (RuntimeException | Error failure) {
+        kernel.unload();
+        throw failure;
+      }
     }
     return kernel;
   }
@@ -57,7 +61,7 @@ public final class CudaKernel {
     }
   }
 
-  /// Queues the kernel.
+  /// Queues the kernel. Its context must be current.
   ///
   /// @param blocks the number of blocks, in one dimension
   /// @param threads the number of threads in a block
@@ -73,6 +77,8 @@ public final class CudaKernel {
 
   /// Unloads the kernel, which must not be running.
   public void unload() {
-    CudaDriver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload", "module");
+    try (var _ = CudaDriver.entered(context)) {
+      CudaDriver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload", "module");
+    }
   }
 }
