@@ -255,7 +255,7 @@ public final class KeptFiles implements AutoCloseable {
     Iterator<KeptEntry> all = entries.values().iterator();
     while (entries.size() >= mostEntries && all.hasNext()) {
       KeptEntry eldest = all.next();
-      if (eldest.kept == null && eldest.users == 0 && !eldest.underWay) {
+      if (eldest.kept == null && !eldest.underWay) {
         all.remove();
       }
     }

@@ -26,14 +26,17 @@ import java.io.IOException;
 import java.io.Serial;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiFunction;
 import org.junit.jupiter.api.AfterEach;
@@ -214,6 +217,117 @@ class CopiedFilesTest {
     assertThat(hostBytes()).isZero();
     assertThat(reason(lease(file, BYTES, true)))
         .isEqualTo("not kept: another file has taken its place");
+    SourceFile now = stores.open(file.file(), CachePolicy.BUFFERED);
+    open.add(now);
+    leaseNow(now).close();
+  }
+
+  /// Has the next read of a file wait for a latch, which this returns.
+  ///
+  /// @param reads opened when the read has begun
+  private CountDownLatch holdRead(CountDownLatch reads) {
+    CountDownLatch goOn = new CountDownLatch(1);
+    calls.at(
+        FaultyFileCalls.Function.PREAD,
+        calls.count(FaultyFileCalls.Function.PREAD) + 1,
+        new FaultyFileCalls.After(() -> {
+          reads.countDown();
+          await(goOn);
+        }));
+    return goOn;
+  }
+
+  @Test
+  void aCopyWhoseFileWasReplacedMeanwhileIsFreed() throws IOException {
+    SourceFile file = file(1);
+    CountDownLatch reads = new CountDownLatch(1);
+    CountDownLatch goOn = holdRead(reads);
+    assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
+    await(reads);
+    Path other = TestFiles.write(folder.resolve("other"), 9, BYTES);
+    Files.move(other, file.file().path(), StandardCopyOption.REPLACE_EXISTING);
+    SourceFile now = stores.open(file.file(), CachePolicy.BUFFERED);
+    open.add(now);
+    assertThat(reason(lease(now, 1, false))).isEqualTo("not read again yet");
+    goOn.countDown();
+    mapped.awaitKept();
+    assertThat(hostBytes()).isZero();
+  }
+
+  @Test
+  void aFileThatIsBeingCopiedIsRemembered() {
+    try (KeptFiles few = mapped(stores::open, 1)) {
+      SourceFile file = file(1);
+      CountDownLatch reads = new CountDownLatch(1);
+      CountDownLatch goOn = holdRead(reads);
+      assertThat(reason(few.lease(null, Map.of(file, (long) BYTES), false)))
+          .isEqualTo("it is being copied");
+      await(reads);
+      assertThat(few.lease(null, Map.of(file(2), 1L), false).toOptional()).isEmpty();
+      goOn.countDown();
+      few.awaitKept();
+      few.lease(null, Map.of(file, 1L), false).orElseThrow(AssertionError::new).close();
+    }
+  }
+
+  @Test
+  void aWaitForACopyThatIsInterruptedLeavesTheThreadInterrupted() throws Exception {
+    SourceFile file = file(1);
+    CountDownLatch reads = new CountDownLatch(1);
+    CountDownLatch goOn = holdRead(reads);
+    assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
+    await(reads);
+    FutureTask<Boolean> waits =
+        new FutureTask<>(() -> {
+          assertThat(reason(lease(file, 1, true))).isEqualTo("it is being copied");
+          return Thread.interrupted();
+        });
+    Thread waiting = Thread.ofPlatform().start(waits);
+    Latches.awaitThat(() -> waiting.getState() == Thread.State.WAITING);
+    waiting.interrupt();
+    boolean interrupted = waits.get();
+    goOn.countDown();
+    assertThat(interrupted).isTrue();
+  }
+
+  @Test
+  void aFileThatDoesNotFitIsTriedAgainAfterItWasReadTwice() {
+    SourceFile file = file(1);
+    availableBytes = BYTES;
+    assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
+    mapped.awaitKept();
+    // Half of the memory would just hold the file.
+    availableBytes = 2 * BYTES;
+    assertThat(reason(lease(file, 1, false))).isEqualTo("not read again yet");
+    assertThat(reason(lease(file, BYTES - 1, false))).startsWith("not kept: it has");
+    assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
+    mapped.awaitKept();
+    lease(file, BYTES, false).orElseThrow(AssertionError::new).close();
+    mapped.freeIdle();
+    assertThat(reason(lease(file, 1, false))).isEqualTo("not read again yet");
+  }
+
+  private boolean serves(SourceFile file) {
+    Optional<KeptFiles.Lease> lease = lease(file, 1, false).toOptional();
+    lease.ifPresent(KeptFiles.Lease::close);
+    return lease.isPresent();
+  }
+
+  @Test
+  void noMoreUsedFilesAreGivenUpThanTheMachineNeeds() {
+    SourceFile first = file(1);
+    SourceFile second = file(2);
+    try (KeptFiles.Lease _ = leaseNow(first);
+        KeptFiles.Lease _ = leaseNow(second)) {
+      availableBytes = 2 * SLAB_BYTES;
+      // A thread checks the available memory four times a second.
+      Latches.awaitThat(() -> serves(first) != serves(second));
+      SourceFile left = serves(first) ? second : first;
+      // Who needs the file now gets it, and it stays.
+      availableBytes = 1L << 30;
+      leaseNow(left).close();
+      assertThat(serves(left)).isTrue();
+    }
   }
 
   @Test

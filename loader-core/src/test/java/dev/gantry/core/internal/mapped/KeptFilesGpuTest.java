@@ -232,8 +232,12 @@ class KeptFilesGpuTest {
       Thread gives = Thread.ofPlatform().start(each::freeIdle);
       await(closes);
       each.lease(context, Map.of(second, 1L), true).orElseThrow(AssertionError::new).close();
+      // Who asks for the memory waits until the other thread has freed it.
+      Thread waits = Thread.ofPlatform().start(each::freeIdle);
+      Latches.awaitThat(() -> waits.getState() == Thread.State.WAITING);
       goOn.countDown();
       gives.join();
+      waits.join();
     } finally {
       opened.close();
     }
