@@ -32,7 +32,6 @@ public final class AppendedFile implements AutoCloseable {
   private enum State {
     OPEN,
     FAILED,
-    SYNCHRONISED,
     RENAMED
   }
 
@@ -77,7 +76,7 @@ public final class AppendedFile implements AutoCloseable {
   /// @throws TransferException if the file cannot be written; every later call fails then
   /// @throws MisuseException if the file has failed before, or was committed or closed
   public void append(MemorySegment bytes) {
-    require(State.OPEN);
+    requireOpen();
     long done = 0;
     while (done < bytes.byteSize()) {
       if (buffered == BUFFER_BYTES) {
@@ -99,8 +98,8 @@ public final class AppendedFile implements AutoCloseable {
     state = State.OPEN;
   }
 
-  private void require(State wanted) {
-    if (closed || state != wanted) {
+  private void requireOpen() {
+    if (closed || state != State.OPEN) {
       throw new MisuseException(
           "the writer of "
               + file
@@ -131,16 +130,14 @@ public final class AppendedFile implements AutoCloseable {
 
   /// Does step 3.
   private void synchronise() {
-    require(State.OPEN);
+    requireOpen();
     flush();
     state = State.FAILED;
     target.sync();
-    state = State.SYNCHRONISED;
   }
 
   /// Does step 4.
   private void rename() {
-    require(State.SYNCHRONISED);
     folders.rename(target.file(), file);
     state = State.RENAMED;
     counters.addFiles(1);

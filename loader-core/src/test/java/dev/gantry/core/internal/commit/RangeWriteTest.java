@@ -22,6 +22,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
@@ -71,6 +72,7 @@ class RangeWriteTest {
           at += bytes.length;
           end = bytes.length == 0 ? end : Math.max(end, at);
         }
+        Collections.shuffle(ranges, random);
         gantry.write(
             file,
             ranges,
@@ -82,6 +84,20 @@ class RangeWriteTest {
           .as("seed %d", seed)
           .isEqualTo(-1);
     }
+  }
+
+  /// A device's bytes come to the host in steps of 8 MiB.
+  @Test
+  void aRequestMayBeLongerThanAStepOfADevice() throws IOException {
+    Path file = folder.resolve("long");
+    byte[] bytes = TestFiles.bytes(7, (20 << 20) + 5);
+    try (Arena arena = Arena.ofShared()) {
+      gantry.write(
+          file,
+          List.of(new Range(0, memory(bytes, arena, new Random(1)))),
+          WriteOptions.defaults().withRequestBytes(32L << 20));
+    }
+    assertThat(Arrays.mismatch(Files.readAllBytes(file), bytes)).isEqualTo(-1);
   }
 
   @Test
@@ -103,6 +119,11 @@ class RangeWriteTest {
     assertThatThrownBy(() ->
             gantry.write(
                 file, List.of(new Range(0, ten), new Range(9, ten)), WriteOptions.defaults()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageEndingWith("two writes overlap at offset 9");
+    Memory none = new Memory.OnHost(MemorySegment.ofArray(new byte[0]));
+    List<Range> withNone = List.of(new Range(0, ten), new Range(2, none), new Range(9, ten));
+    assertThatThrownBy(() -> gantry.write(file, withNone, WriteOptions.defaults()))
         .isInstanceOf(MisuseException.class)
         .hasMessageEndingWith("two writes overlap at offset 9");
     assertThatThrownBy(
