@@ -4,7 +4,9 @@ package dev.gantry.formats.internal.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
@@ -12,15 +14,22 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -34,6 +43,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @ExtendWith(NoLeaks.class)
 class CheckpointStoreTest {
@@ -136,6 +147,69 @@ class CheckpointStoreTest {
       assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
       assertThat(root()).isDirectoryContaining("glob:**gantry-step-2-4");
       assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-2");
+    }
+  }
+
+  @Test
+  void aNameThatBeginsAsAnotherDoesIsAnotherCheckpoint() {
+    try (CheckpointStore store = open(TestCheckpoints.last(1))) {
+      for (long step : new long[] {10, 1}) {
+        var _ = store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(1L);
+    }
+  }
+
+  /// The store must not take the new checkpoint for the old one of its folder, which would go.
+  @Test
+  void aStepWhoseManifestFailedIsSavedAgain() {
+    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
+    try (GantrySession other = Sessions.over(faulty);
+        CheckpointStore store = TestCheckpoints.open(other, root(), TestCheckpoints.last(1))) {
+      var _ = store.save(TestCheckpoints.unsaved(1), WriteOptions.defaults());
+      int renames = faulty.count(Function.RENAME);
+      // The manifest is renamed last.
+      faulty.at(Function.RENAME, 2 * renames, new Fails(Errno.EIO));
+      assertThatThrownBy(() -> store.save(TestCheckpoints.unsaved(2), WriteOptions.defaults()))
+          .hasMessageContaining("manifest.json");
+      assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(1L);
+      var _ = store.save(TestCheckpoints.unsaved(2), WriteOptions.defaults());
+      assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(2L);
+    }
+  }
+
+  @Test
+  void aSaveThatIsCancelledBeforeItsManifestIsWrittenLeavesNothing() {
+    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
+    Cancellation cancellation = new Cancellation();
+    // All data are on the disk then.
+    faulty.at(Function.RENAME, 1, new FaultyFileCalls.After(cancellation::cancel));
+    try (GantrySession other = Sessions.over(faulty);
+        CheckpointStore store = TestCheckpoints.open(other, root(), TestCheckpoints.last(1))) {
+      WriteOptions cancelled = WriteOptions.defaults().withCancellation(cancellation);
+      assertThatThrownBy(() -> store.save(TestCheckpoints.unsaved(1), cancelled))
+          .hasMessageContaining("cancelled");
+      assertThat(CheckpointStore.list(session, root()).saves()).isEmpty();
+      assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-*");
+    }
+  }
+
+  /// A header or an index that can be parsed, and is not the one that was saved.
+  @ParameterizedTest
+  @ValueSource(strings = {"model-00001-of-00002.safetensors", "model.safetensors.index.json"})
+  void anotherListOfTensorsIsNotTheSavedOne(String name) throws IOException {
+    try (CheckpointStore store = TestCheckpoints.open(session, root(), Retention.ALL)) {
+      CheckpointFolder saved =
+          store.save(TestCheckpoints.unsaved(1), WriteOptions.defaults()).checkpoint();
+      Path file = saved.folder().resolve(name);
+      String text = Files.readString(file, StandardCharsets.ISO_8859_1);
+      String changed =
+          name.endsWith(".json") ? text.replaceFirst("\n", " ") : text.replaceFirst("a test", "A test");
+      assertThat(changed).isNotEqualTo(text);
+      Files.writeString(file, changed, StandardCharsets.ISO_8859_1);
+      assertThatThrownBy(() -> saved.open("model"))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("checksum-mismatch: the list of tensors has CRC32C");
     }
   }
 

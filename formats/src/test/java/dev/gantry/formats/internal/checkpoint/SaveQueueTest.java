@@ -145,6 +145,18 @@ class SaveQueueTest extends SaveQueueFixture {
     TestCheckpoints.requireNoLeftovers(root, "");
   }
 
+  @Test
+  void ofTwoFailuresTheFirstIsTold() {
+    faulty.from(Function.FALLOCATE, 1, new Fails(Errno.ENOSPC));
+    SaveQueue queue = queue(BusyPolicy.QUEUE);
+    CompletableFuture<SaveOutcome> first = queue.submit(TestCheckpoints.unsaved(1));
+    CompletableFuture<SaveOutcome> second = queue.submit(TestCheckpoints.unsaved(2));
+    gate.letPass(2);
+    assertThat(catchThrowable(second::join)).isNotNull();
+    Throwable told = catchThrowable(queue::close);
+    assertThat(told).isSameAs(catchThrowable(first::join).getCause());
+  }
+
   /// The waiting call throws the failure of the save for which it waited.
   @Test
   void aFailureIsToldToWhoWaits() throws Exception {

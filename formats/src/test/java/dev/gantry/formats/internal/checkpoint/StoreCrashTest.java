@@ -165,4 +165,28 @@ class StoreCrashTest {
     save("run", new Name(1, 0));
     everywhere(replay, "run", List.of());
   }
+
+  /// A saver may have been killed between the removal of a manifest and its `fsync`. If the files
+  /// went first, a power cut could bring back the manifest without them.
+  @Test
+  void leftoversGoAfterTheRemovalOfTheirManifestIsOnTheDisk() throws IOException {
+    Path root = tree.resolve("run");
+    try (CheckpointStore store = TestCheckpoints.open(session, root, TestCheckpoints.last(KEPT))) {
+      var _ = store.save(TestCheckpoints.unsaved(1), TestCheckpoints.options());
+    }
+    Path checkpoint = root.resolve("gantry-step-1");
+    Files.delete(StoreFolder.manifest(checkpoint));
+    try (GantrySession recorded = Sessions.over(calls);
+        CheckpointStore _ = TestCheckpoints.open(recorded, root, TestCheckpoints.last(KEPT))) {
+      assertThat(checkpoint).doesNotExist();
+    }
+    List<Step> steps =
+        calls.steps().stream()
+            .filter(step -> step instanceof Step.Remove || step instanceof Step.SyncFolder)
+            .toList();
+    Path removed = Path.of("run/gantry-step-1");
+    assertThat(steps.subList(0, steps.indexOf(new Step.SyncFolder(removed))))
+        .noneMatch(Step.Remove.class::isInstance);
+    assertThat(steps).endsWith(new Step.Remove(removed), new Step.SyncFolder(Path.of("run")));
+  }
 }
