@@ -10,12 +10,16 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.MemoryFolder;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
 import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
@@ -24,9 +28,12 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.SequencedMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -220,5 +227,70 @@ class StoreListTest {
     assertThatThrownBy(second::manifest)
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("changed-manifest");
+  }
+
+  private static CheckpointFolder saved(long step, long sequence) {
+    SequencedMap<String, String> none = Collections.emptySortedMap();
+    Manifest head =
+        new Manifest(
+            step, sequence, SaveHistory.NONE, true, none, Collections.emptySortedMap(), none, List.of());
+    return new CheckpointFolder(
+        GantrySession.shared(), Path.of("gantry-step-" + step + "-" + sequence), head);
+  }
+
+  @Test
+  void aStepThatWasSavedAgainIsListedWhereItWasSavedLast() {
+    List<CheckpointFolder> saves = List.of(saved(1, 1), saved(2, 2), saved(1, 3));
+    assertThat(new CheckpointListing(saves, List.of(), List.of()).checkpoints())
+        .containsExactly(saves.get(1), saves.get(2));
+  }
+
+  @Test
+  void aDamagedCheckpointIsOlderOnlyIfItsNumberOrItsStepIsLower() {
+    MalformedFileException reason =
+        new MalformedFileException(Path.of("manifest.json"), 0, "kind", "detail");
+    for (long number = 2; number <= 4; number++) {
+      for (boolean byStep : new boolean[] {false, true}) {
+        OptionalLong known = OptionalLong.of(number);
+        var damaged =
+            new CheckpointListing.Damaged(
+                reason, byStep ? known : OptionalLong.of(9), byStep ? OptionalLong.empty() : known);
+        CheckpointListing listing =
+            new CheckpointListing(List.of(saved(3, 3)), List.of(damaged), List.of());
+        assertThat(listing.doubtful().isEmpty()).as("%s", damaged).isEqualTo(number < 3);
+      }
+    }
+  }
+
+  @Test
+  void aFolderIsLookedAtUntilTwoLooksAreEqual() {
+    Iterator<String> looks = List.of("a", "b", "b").iterator();
+    assertThat(CheckpointListing.<String, String>settled(looks::next, look -> look)).isEqualTo("b");
+    TransferException gone = new TransferException("open", "a", Errno.failure(Errno.ENOENT.code()));
+    assertThatThrownBy(() ->
+            CheckpointListing.settled(
+                () -> "a",
+                _ -> {
+                  throw gone;
+                }))
+        .isSameAs(gone);
+  }
+
+  @Test
+  void oldCheckpointsThatCannotBeRemovedAreNoFailureOfTheSave() {
+    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
+    try (GantrySession other = Sessions.over(faulty);
+        CheckpointStore store =
+            TestCheckpoints.open(other, parent.resolve("run"), TestCheckpoints.last(1))) {
+      save(store, 1);
+      faulty.at(
+          FaultyFileCalls.Function.UNLINK,
+          faulty.count(FaultyFileCalls.Function.UNLINK) + 1,
+          new FaultyFileCalls.Fails(Errno.EROFS));
+      save(store, 2);
+      assertThat(CheckpointStore.list(other, parent.resolve("run")).saves()).hasSize(2);
+      save(store, 3);
+      assertThat(CheckpointStore.list(other, parent.resolve("run")).saves()).hasSize(1);
+    }
   }
 }

@@ -8,18 +8,22 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.AppendedFile;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.MemoryFolder;
 import dev.gantry.formats.internal.files.JointFiles.Part;
 import dev.gantry.testing.CrashReplay;
 import dev.gantry.testing.CrashReplay.Step;
+import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RecordingFileCalls;
 import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -99,6 +103,60 @@ class JointFilesTest {
     }
     assertThat(tree).isEmptyDirectory();
     assertThat(open(tree)).isEmpty();
+  }
+
+  /// Writes a named set of two files over `calls`.
+  private static void writeNamed(FileCalls calls, Path set, String text) {
+    try (GantrySession faulty = Sessions.over(calls);
+        JointFiles joint = JointFiles.beginNamed(faulty, set, "data")) {
+      for (int i = 0; i < 2; i++) {
+        try (AppendedFile file = faulty.append(joint.unfinished().resolve("part-" + i))) {
+          file.append(MemorySegment.ofArray(text.getBytes(StandardCharsets.UTF_8)));
+          AppendedFile.commit(List.of(file));
+        }
+      }
+      List<Path> _ =
+          joint.finish(
+              List.of(
+                  new Part("part-0", JointFiles.numbered("data", 0, 2)),
+                  new Part("part-1", JointFiles.numbered("data", 1, 2))));
+    }
+  }
+
+  /// The old set cannot be restored from there on.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aSetThatHasItsNamesStaysIfOnlyTheLastSynchronisationFails(boolean named) throws IOException {
+    Path set = tree.resolve("set");
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    if (!named) {
+      write(session, set, "old");
+    }
+    // The files and lists are renamed when they are written, and again when they get their names.
+    calls.at(
+        FaultyFileCalls.Function.RENAME,
+        named ? 2 + 2 + 3 : 3 + 2 + 3,
+        new FaultyFileCalls.After(() ->
+            calls.at(
+                FaultyFileCalls.Function.FSYNC,
+                calls.count(FaultyFileCalls.Function.FSYNC) + 1,
+                new FaultyFileCalls.Fails(Errno.EIO))));
+    assertThatThrownBy(() -> {
+          if (named) {
+            writeNamed(calls, set, "text");
+          } else {
+            try (GantrySession faulty = Sessions.over(calls)) {
+              write(faulty, set, "newer");
+            }
+          }
+        })
+        .hasMessageContaining("fsync");
+    if (named) {
+      assertThat(set.resolve(JointFiles.numbered("data", 0, 2))).hasContent("text");
+      assertThat(set.resolve(JointFiles.numbered("data", 1, 2))).hasContent("text");
+    } else {
+      assertThat(open(set)).containsExactly(set.resolve("newer"), set.resolve("newer-b"));
+    }
   }
 
   @Test
