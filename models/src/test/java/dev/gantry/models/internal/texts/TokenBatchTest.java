@@ -33,4 +33,24 @@ class TokenBatchTest {
           .containsExactly(1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1);
     }
   }
+
+  @Test
+  void aPromptMayBeLongerThanAText() {
+    TokenBatch batch = TokenBatch.of(List.of(tokens(5, 6), tokens(5, 6, 7, 8)), 3);
+    List<Pooling> modes = List.of(Pooling.CLS, Pooling.MAX);
+    float none = Float.NEGATIVE_INFINITY;
+    try (NDManager manager = NDManager.newBaseManager()) {
+      NDList arrays = Pooling.arrays(manager, modes, batch);
+      assertThat(arrays.getFirst().toFloatArray()).containsExactly(1, 0, 0, 0, 0, 0, 0, 1);
+      assertThat(arrays.getLast().toFloatArray())
+          .containsExactly(none, none, none, none, none, none, none, 0);
+    }
+  }
+
+  @Test
+  void aVectorOfZerosIsSimilarToNone() {
+    float[] zeros = new float[2];
+    assertThat(Similarity.COSINE.of(zeros, zeros)).isZero();
+    assertThat(Similarity.COSINE.of(zeros, new float[] {1, 2})).isZero();
+  }
 }
