@@ -204,7 +204,9 @@ class CheckpointStoreTest {
       Path file = saved.folder().resolve(name);
       String text = Files.readString(file, StandardCharsets.ISO_8859_1);
       String changed =
-          name.endsWith(".json") ? text.replaceFirst("\n", " ") : text.replaceFirst("a test", "A test");
+          name.endsWith(".json")
+              ? text.replaceFirst("\n", " ")
+              : text.replaceFirst("a test", "A test");
       assertThat(changed).isNotEqualTo(text);
       Files.writeString(file, changed, StandardCharsets.ISO_8859_1);
       assertThatThrownBy(() -> saved.open("model"))

@@ -21,6 +21,7 @@ import java.io.IOException;
 import java.lang.Thread.State;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -118,6 +119,27 @@ class RemoteFolderTest extends RemoteFolderFixture {
       save(store, 2);
     }
     assertThat(there()).containsExactly(1L, 2L);
+  }
+
+  /// Of two failures the first is told.
+  @Test
+  void checkpointsThatAreDamagedBeforeTheirUploadAreNotUploaded() throws IOException {
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    MemoryStore.beforeEachWrite(_ -> {
+      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
+    });
+    save(store, 1);
+    save(store, 2);
+    assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
+    String file = "model-00001-of-00002.safetensors";
+    Files.write(
+        folder.resolve("a/gantry-step-1").resolve(file), new byte[1], StandardOpenOption.APPEND);
+    Files.delete(folder.resolve("a/gantry-step-2").resolve(file));
+    MemoryStore.beforeEachWrite(null);
+    assertThatThrownBy(store::close)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("wrong-size");
+    assertThat(MemoryStore.names(bucket + "/run")).noneMatch(name -> name.contains("gantry-step"));
   }
 
   /// An OutOfMemoryError stands for all errors.

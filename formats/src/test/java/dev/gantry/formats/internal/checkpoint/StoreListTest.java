@@ -233,7 +233,14 @@ class StoreListTest {
     SequencedMap<String, String> none = Collections.emptySortedMap();
     Manifest head =
         new Manifest(
-            step, sequence, SaveHistory.NONE, true, none, Collections.emptySortedMap(), none, List.of());
+            step,
+            sequence,
+            SaveHistory.NONE,
+            true,
+            none,
+            Collections.emptySortedMap(),
+            none,
+            List.of());
     return new CheckpointFolder(
         GantrySession.shared(), Path.of("gantry-step-" + step + "-" + sequence), head);
   }

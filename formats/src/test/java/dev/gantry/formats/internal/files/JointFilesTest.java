@@ -141,15 +141,16 @@ class JointFilesTest {
                 FaultyFileCalls.Function.FSYNC,
                 calls.count(FaultyFileCalls.Function.FSYNC) + 1,
                 new FaultyFileCalls.Fails(Errno.EIO))));
-    assertThatThrownBy(() -> {
-          if (named) {
-            writeNamed(calls, set, "text");
-          } else {
-            try (GantrySession faulty = Sessions.over(calls)) {
-              write(faulty, set, "newer");
-            }
-          }
-        })
+    assertThatThrownBy(
+            () -> {
+              if (named) {
+                writeNamed(calls, set, "text");
+              } else {
+                try (GantrySession faulty = Sessions.over(calls)) {
+                  write(faulty, set, "newer");
+                }
+              }
+            })
         .hasMessageContaining("fsync");
     if (named) {
       assertThat(set.resolve(JointFiles.numbered("data", 0, 2))).hasContent("text");
