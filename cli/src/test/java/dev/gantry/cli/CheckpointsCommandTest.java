@@ -209,7 +209,14 @@ class CheckpointsCommandTest {
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run).err()).contains("--keep-last N");
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-last", 0).err())
         .contains("--keep-last must be 1 to ");
+    assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-every", 0).err())
+        .contains("--keep-every must be at least 1 ");
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-best", 1).err())
+        .contains("must be given together");
+    assertThat(
+            TestSamples.fail(
+                    64, "checkpoints", "prune", run, "--keep-best", 1, "--metric", "loss")
+                .err())
         .contains("must be given together");
     assertThat(
             TestSamples.fail(

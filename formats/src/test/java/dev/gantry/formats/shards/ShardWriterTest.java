@@ -32,6 +32,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -319,5 +320,32 @@ class ShardWriterTest extends ShardWriterFixture {
     // There is one request for each MiB of the shard, and one for the index.
     assertThat(calls.get()).isEqualTo(5);
     assertThat(bytes.get()).isBetween(4L << 20, (4L << 20) + 8192);
+  }
+
+  @Test
+  void valuesHaveTheirFieldsSizeAndType() {
+    Field pairs = new Field("pairs", DType.I16, TensorShape.of(2));
+    Field none = new Field("none", DType.F32, TensorShape.of(0));
+    NewShardSet.checkValue(pairs, MemorySegment.ofArray(new short[2]));
+    NewShardSet.checkValue(none, MemorySegment.ofArray(new long[0]));
+    assertThatThrownBy(() -> NewShardSet.checkValue(pairs, MemorySegment.ofArray(new char[2])))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("its values cannot come from a char[]");
+    Source nine = new Memory.OnHost(MemorySegment.ofArray(new byte[9]));
+    assertThatThrownBy(() -> NewShardSet.checkValues(pairs, 2, nine))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("9 bytes for 2 samples of 4 bytes each");
+    assertThatThrownBy(() -> NewShardSet.checkValues(none, 9, nine))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("9 bytes for 9 samples of 0 bytes each");
+  }
+
+  @Test
+  void aFieldHasAsManyDimensionsAsAnIndexTakes() {
+    long[] sizes = new long[ShardSet.MAX_RANK];
+    Arrays.fill(sizes, 1);
+    Field most = new Field("most", DType.U8, TensorShape.of(sizes));
+    assertThat(NewShardSet.of(Path.of("set"), List.of(most), ShardOptions.defaults()).fields())
+        .containsExactly(most);
   }
 }
