@@ -17,6 +17,7 @@ import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
@@ -155,5 +156,20 @@ class SafetensorsUploadTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(target.toString());
     assertThat(names()).hasSize(4).contains("model.safetensors.index.json");
+  }
+
+  @Test
+  void anUploadWhoseFolderAnotherIsUsingFailsAndLeavesItsMark() {
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.equals("upload model-00001-of-00003.safetensors")) {
+        Location _ =
+            MemoryStore.put(
+                bucket + "/weights/gantry-upload", "another\n".getBytes(StandardCharsets.UTF_8));
+      }
+    });
+    assertThatThrownBy(() -> upload(1))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("another upload has taken this folder");
+    assertThat(names()).contains("gantry-upload").doesNotContain("model.safetensors.index.json");
   }
 }
