@@ -214,8 +214,7 @@ class CheckpointsCommandTest {
     assertThat(TestSamples.fail(64, "checkpoints", "prune", run, "--keep-best", 1).err())
         .contains("must be given together");
     assertThat(
-            TestSamples.fail(
-                    64, "checkpoints", "prune", run, "--keep-best", 1, "--metric", "loss")
+            TestSamples.fail(64, "checkpoints", "prune", run, "--keep-best", 1, "--metric", "loss")
                 .err())
         .contains("must be given together");
     assertThat(

@@ -26,6 +26,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -152,6 +153,30 @@ class CacheEntryTest {
     Location.Remote file = (Location.Remote) Location.of("memory://huge");
     try (RemoteCache cache = new RemoteCache(CALLS, new CacheSettings(folder, 1L << 30))) {
       assertThat(cache.open(file, CachePolicy.BUFFERED, () -> huge)).isSameAs(huge);
+    }
+  }
+
+  @Test
+  void anEntryForWhichTheDiskHasNoRoomLeavesNoFile() {
+    for (Function function : List.of(Function.FALLOCATE, Function.FTRUNCATE)) {
+      FaultyFileCalls full =
+          new FaultyFileCalls(CALLS).from(function, 1, new Fails(Errno.ENOSPC));
+      Path other = folder.resolve("other.blocks");
+      assertThatThrownBy(() ->
+              CacheEntry.create(full, other, folder.resolve("other.data"), size, true).close())
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ENOSPC");
+      assertThat(folder).isDirectoryNotContaining("glob:**other.*");
+    }
+  }
+
+  @Test
+  void theLastBlockOfAFileOfGigabytesHasWhatIsLeft() {
+    long gigabytes = (3L << 30) + 5;
+    Path other = folder.resolve("other.blocks");
+    try (CacheEntry sparse =
+        CacheEntry.create(CALLS, other, folder.resolve("other.data"), gigabytes, false)) {
+      assertThat(sparse.bytesOf(3 << 10)).isEqualTo(5);
     }
   }
 }
