@@ -121,7 +121,7 @@ class RemoteFolderTest extends RemoteFolderFixture {
     assertThat(there()).containsExactly(1L, 2L);
   }
 
-  /// Of two failures the first is told.
+  /// The first of two failures is told.
   @Test
   void checkpointsThatAreDamagedBeforeTheirUploadAreNotUploaded() throws IOException {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
