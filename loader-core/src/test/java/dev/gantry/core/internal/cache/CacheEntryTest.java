@@ -159,8 +159,7 @@ class CacheEntryTest {
   @Test
   void anEntryForWhichTheDiskHasNoRoomLeavesNoFile() {
     for (Function function : List.of(Function.FALLOCATE, Function.FTRUNCATE)) {
-      FaultyFileCalls full =
-          new FaultyFileCalls(CALLS).from(function, 1, new Fails(Errno.ENOSPC));
+      FaultyFileCalls full = new FaultyFileCalls(CALLS).from(function, 1, new Fails(Errno.ENOSPC));
       Path other = folder.resolve("other.blocks");
       assertThatThrownBy(() ->
               CacheEntry.create(full, other, folder.resolve("other.data"), size, true).close())
