@@ -69,6 +69,10 @@ final class ShardFolder implements ShardWriter.Output {
       throw new MisuseException(
           folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
     }
+    if (Files.exists(folder.resolve(JointFiles.LIST), LinkOption.NOFOLLOW_LINKS)) {
+      throw new MisuseException(
+          folder + " holds TFRecord files already: " + JointFiles.LIST + "; name another place");
+    }
     Path work = JointFiles.unfinished(folder);
     if (Files.exists(work, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {

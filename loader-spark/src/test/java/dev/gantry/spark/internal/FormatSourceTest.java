@@ -5,6 +5,7 @@ import static org.apache.spark.sql.functions.col;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.GantryException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
@@ -140,6 +141,22 @@ class FormatSourceTest {
           .isInstanceOf(MisuseException.class);
     }
     assertThat(set).doesNotExist();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "gantry-shards, tfrecord, samples already: shards.json",
+    "tfrecord, gantry-shards, TFRecord files already: _gantry-files"
+  })
+  void aSetOfTheOtherFormatIsNotWrittenOver(String there, String format, String holds) {
+    Path set = folder.resolve("set");
+    rows().write().format(there).save(set.toString());
+    assertThatThrownBy(() -> rows().write().format(format).mode("overwrite").save(set.toString()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(set + " holds " + holds + "; name another place");
+    assertThat(SPARK.read().format(there).load(set.toString()).count()).isEqualTo(6);
+    assertThatThrownBy(() -> SPARK.read().format(format).load(set.toString()).count())
+        .isInstanceOf(GantryException.class);
   }
 
   @ParameterizedTest
