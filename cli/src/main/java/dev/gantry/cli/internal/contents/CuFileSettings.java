@@ -9,6 +9,7 @@ import com.fasterxml.jackson.core.json.JsonReadFeature;
 import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.diagnosis.Remedy;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Optional;
@@ -53,7 +54,7 @@ public final class CuFileSettings {
           + ", column "
           + e.getLocation().getColumnNr()
           + ": "
-          + e.getOriginalMessage();
+          + JsonReader.words(e);
     } catch (IOException e) {
       return "the file cannot be read: "
           + FileErrors.of("read", choice.file().toString(), e).failure().describe();

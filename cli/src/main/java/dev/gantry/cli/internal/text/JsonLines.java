@@ -10,6 +10,7 @@ import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.formats.internal.json.JsonReader;
 import java.io.BufferedInputStream;
 import java.io.CharConversionException;
 import java.io.EOFException;
@@ -105,7 +106,7 @@ final class JsonLines implements Documents {
       }
       return text;
     } catch (JacksonException e) {
-      throw malformed("invalid-json", e.getOriginalMessage());
+      throw malformed("invalid-json", JsonReader.words(e));
     } catch (CharConversionException e) {
       // The parser takes some malformed beginnings for UTF-32, and fails with this exception.
       throw malformed("invalid-json", String.valueOf(e.getMessage()));

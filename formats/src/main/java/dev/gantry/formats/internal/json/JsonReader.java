@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.json;
 
+import com.fasterxml.jackson.core.JacksonException;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
@@ -373,7 +374,8 @@ public final class JsonReader {
     return text.offset(Math.max(0, parser.currentLocation().getCharOffset() - 1));
   }
 
-  private static String words(JsonProcessingException fault) {
+  /// Returns Jackson's message without the parts that only a caller of Jackson could use.
+  public static String words(JacksonException fault) {
     return ADVICE.matcher(fault.getOriginalMessage()).replaceAll("");
   }
 
