@@ -34,8 +34,12 @@ public final class GantryScoringModel implements ScoringModel, AutoCloseable {
 
   @Override
   public Response<List<Double>> scoreAll(List<TextSegment> segments, String query) {
+    List<String> texts =
+        MisuseException.requireGiven("segments", segments).stream()
+            .map(segment -> MisuseException.requireGiven("segment", segment).text())
+            .toList();
     List<Double> scores = new ArrayList<>();
-    for (float score : scorer.score(query, segments.stream().map(TextSegment::text).toList())) {
+    for (float score : scorer.score(query, texts)) {
       scores.add((double) score);
     }
     return Response.from(scores);

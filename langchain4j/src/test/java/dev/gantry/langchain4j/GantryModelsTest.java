@@ -18,6 +18,7 @@ import dev.langchain4j.model.embedding.request.EmbeddingInputType;
 import dev.langchain4j.model.embedding.request.EmbeddingRequest;
 import dev.langchain4j.model.scoring.ScoringModel;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -116,6 +117,12 @@ class GantryModelsTest {
           .containsExactly((double) expected[0], (double) expected[1]);
       assertThat(used.score(ASKED.getFirst(), "what is a vector").content())
           .isEqualTo((double) expected[0]);
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> used.scoreAll(null, "what is a vector"))
+          .withMessage("segments must be given (was null)");
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> used.scoreAll(Collections.singletonList(null), "what is a vector"))
+          .withMessage("segment must be given (was null)");
     }
   }
 }

@@ -27,6 +27,7 @@ import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
@@ -149,6 +150,7 @@ class NullArgumentsTest {
     assertMisuse("folder", () -> Checkpoints.at((String) null).openLatest());
     assertMisuse("tensorByParameter", () -> ParameterNames.of(null));
     assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));
+    assertMisuse("an array's name", () -> ArraySources.of(Collections.singletonMap(null, null)));
     Path file = Path.of(System.getProperty("java.io.tmpdir"));
     assertMisuse("session", () -> Weights.open(file, null));
     assertMisuse("names", () -> TensorSelection.names(null));

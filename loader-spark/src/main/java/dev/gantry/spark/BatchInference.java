@@ -46,7 +46,7 @@ public final class BatchInference implements AutoCloseable {
   /// @throws MisuseException if an input column is missing or holds no numbers, or if an output
   ///     column already exists
   public Dataset<Row> run(Dataset<Row> rows) {
-    StructType answered = plan.answered(rows.schema());
+    StructType answered = plan.answered(MisuseException.requireGiven("rows", rows).schema());
     return rows.mapPartitions(plan.of(rows.schema()), Encoders.row(answered));
   }
 

@@ -320,6 +320,7 @@ class BatchInferenceTest {
         .hasMessage(
             "setOutput x must be of float, double, long, int or an array of them (was string)");
     try (BatchInference inference = builder.build()) {
+      assertThatThrownBy(() -> inference.run(null)).hasMessage("rows must be given (was null)");
       assertThatThrownBy(() -> inference.run(rows(3).select("id")))
           .isInstanceOf(MisuseException.class)
           .hasMessage("the rows have no column 'features'; their columns are [id]");

@@ -180,6 +180,8 @@ class TextEmbedderTest {
         for (Future<MisuseException> each : refused) {
           assertThat(each.get()).hasMessage("this embedder, scorer or classifier is closed");
         }
+        assertThatExceptionOfType(MisuseException.class)
+            .isThrownBy(() -> embedder.embed(List.of()));
       }
     }
   }

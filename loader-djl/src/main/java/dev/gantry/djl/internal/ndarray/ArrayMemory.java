@@ -74,7 +74,8 @@ public record ArrayMemory(
   /// Takes one of several arrays, and has an error say which it was.
   public static ArrayMemory named(
       String name, NDArray array, Function<NDArray, ArrayMemory> taken) {
-    String subject = "the array for '" + name + "'";
+    String subject =
+        "the array for '" + MisuseException.requireGiven("an array's name", name) + "'";
     MisuseException.requireGiven(subject, array);
     try {
       return taken.apply(array);

@@ -66,9 +66,7 @@ public final class TextRunner implements AutoCloseable {
   /// @param prompt how many tokens at the beginning of each text pooling leaves out
   /// @throws MisuseException if this is closed
   public <T> float[][] rows(List<T> texts, Function<T, Tokens> encode, int prompt) {
-    return texts.isEmpty()
-        ? new float[0][]
-        : tokenizer.during(() -> computed(texts, encode, prompt));
+    return tokenizer.during(() -> computed(texts, encode, prompt));
   }
 
   private <T> float[][] computed(List<T> texts, Function<T, Tokens> encode, int prompt) {
