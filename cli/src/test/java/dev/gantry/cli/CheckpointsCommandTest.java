@@ -126,6 +126,29 @@ class CheckpointsCommandTest {
     assertThat(TestSamples.fail(66, "checkpoints", "list", run.resolve("none")).err())
         .contains("ENOENT");
     assertThat(TestSamples.fail(64, "checkpoints").err()).contains("subcommand");
+    assertThat(
+            TestSamples.run(
+                    "checkpoints",
+                    "prune",
+                    run,
+                    "--keep-best",
+                    1,
+                    "--metric",
+                    "loss",
+                    "--goal",
+                    "minimize")
+                .out())
+        .isEqualTo("0 of 0 checkpoints would be removed, 0 bytes\n");
+  }
+
+  @Test
+  void pruneSaysThatWhatAnUnfinishedSaveLeftIsStillThere() throws IOException {
+    save(run, 1);
+    Files.createDirectory(step(9));
+    assertThat(TestSamples.run("checkpoints", "prune", run, "--keep-last", 1).out())
+        .startsWith("would remove gantry-step-9\n0 of 1 checkpoints would be removed, 0 bytes")
+        .endsWith("; nothing has changed: --yes removes them\n");
+    assertThat(step(9)).exists();
   }
 
   @Test

@@ -83,6 +83,9 @@ class HubByNameTest {
   void aPathStaysAPath() {
     Path folder = HubModelTest.HUB.resolve("llama");
     assertThat(HubModel.of(folder.toString()).folder()).isEqualTo(folder);
+    // It looks like a name of the hub, and there is such a folder.
+    Path twoNames = Path.of("target/test-classes");
+    assertThat(FetchedModel.local(twoNames).path()).isEqualTo(twoNames);
   }
 
   @Test

@@ -9,7 +9,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class BufferPoolTest {
   @ParameterizedTest
-  @CsvSource({"16, 1, 8", "64, 2, 32", "256, 8, 128", "1024, 8, 512", "100000, 8, 2000"})
+  @CsvSource({"1, 1, 1", "16, 1, 8", "64, 2, 32", "256, 8, 128", "1024, 8, 512", "100000, 8, 2000"})
   void thePoolIsHalfOfWhatTheJvmAllows(long limit, long part, long pool) {
     assertThat(BufferPool.of(limit << 20)).isEqualTo(new BufferPool(part << 20, pool << 20));
   }

@@ -29,6 +29,14 @@ class S3ListTest {
   }
 
   @Test
+  void aListOfOnePageNamesNoNextOne() {
+    S3List<Integer, Integer> list =
+        new S3List<>(Location.of("s3://bucket/folder"), List::of, _ -> "", entry -> entry >= 0);
+    list.accept(1);
+    assertThat(list.found()).containsExactly(1);
+  }
+
+  @Test
   void aListThatDoesNotEndIsRefused() {
     S3List<Integer, Integer> list = list();
     for (int page = 0; page < 100_000; page++) {
