@@ -61,6 +61,10 @@ class UnfinishedUploadTest {
 
   private volatile int statusOfParts = 200;
   private volatile int statusOfEnd = 200;
+  private volatile String answerOfEnd = "";
+
+  /// The body of the request that ends an upload.
+  private volatile String end = "";
   private volatile long sizeThere = BYTES;
   private volatile String begun = "<UploadId>fresh</UploadId>";
 
@@ -99,7 +103,7 @@ class UnfinishedUploadTest {
         InputStream body = exchange.getRequestBody()) {
       String query = String.valueOf(exchange.getRequestURI().getQuery());
       String request = exchange.getRequestMethod() + " " + query;
-      byte[] _ = body.readAllBytes();
+      byte[] received = body.readAllBytes();
       asked.add(request);
       if (failing.getAndUpdate(left -> Math.max(0, left - 1)) > 0) {
         send(exchange, 500, "");
@@ -122,7 +126,8 @@ class UnfinishedUploadTest {
       } else if (request.startsWith("POST uploads")) {
         send(exchange, 200, begun);
       } else if (request.startsWith("POST")) {
-        send(exchange, statusOfEnd, "");
+        end = new String(received, StandardCharsets.UTF_8);
+        send(exchange, statusOfEnd, answerOfEnd);
       } else {
         exchange.getResponseHeaders().set("ETag", "\"sent\"");
         send(exchange, 200, "");
@@ -137,7 +142,11 @@ class UnfinishedUploadTest {
   }
 
   private void upload() throws IOException {
-    store.upload(Files.write(folder.resolve("model"), new byte[BYTES]), OBJECT);
+    upload(BYTES);
+  }
+
+  private void upload(int bytes) throws IOException {
+    store.upload(Files.write(folder.resolve("model"), new byte[bytes]), OBJECT);
   }
 
   private static String unfinished(String key, String id, String begun) {
@@ -178,6 +187,34 @@ class UnfinishedUploadTest {
             "PUT partNumber=1&uploadId=fresh",
             "PUT partNumber=2&uploadId=fresh",
             "POST uploadId=fresh");
+  }
+
+  /// S3 sends the status before it knows whether it can put the parts together.
+  @Test
+  void anEndThatFailsAfterItsStatusIsAFailure() throws IOException {
+    answerOfEnd = "<Error><Code>AccessDenied</Code></Error>";
+    assertThatThrownBy(this::upload)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("AccessDenied");
+    assertThat(asked).containsOnlyOnce("POST uploadId=fresh").contains("DELETE uploadId=fresh");
+    answerOfEnd = "<Error><Code>InternalError</Code></Error>";
+    asked.clear();
+    assertThatThrownBy(this::upload).hasMessageContaining("after 3 attempts");
+    assertThat(asked).filteredOn("POST uploadId=fresh"::equals).hasSizeGreaterThan(1);
+  }
+
+  @Test
+  void theNamesOfAServerAreEscaped() throws IOException {
+    begun = "<UploadId>a%20b</UploadId>";
+    upload();
+    assertThat(asked).contains("PUT partNumber=2&uploadId=a%20b", "POST uploadId=a%20b");
+    assertThat(end).contains("<PartNumber>2</PartNumber><ETag>&quot;sent&quot;</ETag>");
+  }
+
+  @Test
+  void aFileOfOnePartIsSentAtOnce() throws IOException {
+    upload(PART);
+    assertThat(asked).containsExactly("PUT null");
   }
 
   /// As after an attempt to complete it whose answer was lost.
