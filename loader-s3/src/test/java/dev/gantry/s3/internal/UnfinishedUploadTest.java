@@ -65,6 +65,7 @@ class UnfinishedUploadTest {
 
   /// The body of the request that ends an upload.
   private volatile String end = "";
+
   private volatile long sizeThere = BYTES;
   private volatile String begun = "<UploadId>fresh</UploadId>";
 

@@ -29,6 +29,8 @@ import dev.gantry.testing.Sessions;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -212,7 +214,25 @@ class CheckpointStoreTest {
       assertThatThrownBy(() -> saved.open("model"))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("checksum-mismatch: the list of tensors has CRC32C");
+      assertThat(damage(saved)).singleElement().asString().contains("the list of tensors has CRC32C");
+      if (!name.endsWith(".json")) {
+        byte[] bytes = text.getBytes(StandardCharsets.ISO_8859_1);
+        ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+        bytes[Long.BYTES + (int) buffer.getLong()] ^= 1;
+        Files.write(file, bytes);
+        assertThat(damage(saved)).singleElement().asString().contains("tensor 'first' has CRC32C");
+      }
+      Files.delete(file);
+      assertThat(damage(saved)).singleElement().asString().contains("missing-file");
+      Files.delete(StoreFolder.manifest(saved.folder()));
+      assertThat(CheckpointCheck.damage(session, saved, _ -> {})).isEmpty();
     }
+  }
+
+  private List<String> damage(CheckpointFolder saved) {
+    return CheckpointCheck.damage(session, saved, _ -> {}).orElseThrow().stream()
+        .map(Throwable::getMessage)
+        .toList();
   }
 
   @Test
