@@ -214,7 +214,10 @@ class CheckpointStoreTest {
       assertThatThrownBy(() -> saved.open("model"))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("checksum-mismatch: the list of tensors has CRC32C");
-      assertThat(damage(saved)).singleElement().asString().contains("the list of tensors has CRC32C");
+      assertThat(damage(saved))
+          .singleElement()
+          .asString()
+          .contains("the list of tensors has CRC32C");
       if (!name.endsWith(".json")) {
         byte[] bytes = text.getBytes(StandardCharsets.ISO_8859_1);
         ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
