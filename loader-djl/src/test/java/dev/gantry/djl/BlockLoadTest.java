@@ -91,6 +91,22 @@ class BlockLoadTest {
         new Architecture("BertBlock", BlockLoadTest::bert, BlockLoadTest::tokens));
   }
 
+  @Test
+  void aBlockWhoseArraysAreClosedIsRefused() throws IOException {
+    Block block = Linear.builder().setUnits(3).build();
+    Path file;
+    try (NDManager closed = manager.newSubManager()) {
+      block.initialize(closed, DataType.FLOAT32, INPUT);
+      file = save(block, DType.F32);
+    }
+    try (Weights weights = Weights.open(file)) {
+      assertThatThrownBy(() -> weights.load(manager, block, ParameterNames.same(), DEFAULTS))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "the array of parameter 'weight' is closed; its model or manager must stay open");
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("architectures")
   void aLoadedBlockPredictsAsTheSavedOne(Architecture architecture)

@@ -280,6 +280,24 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void aModelThatIsClosedIsNeitherSavedNorRestored() {
+    try (Training training = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = builder().build()) {
+      saver.save(1, training.model, training.trainer).join();
+      training.model.close();
+      String closed =
+          "the array of parameter '01Linear_weight' is closed; its model or manager must stay open";
+      assertThatThrownBy(() -> saver.save(2, training.model, training.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(closed);
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, null))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(closed);
+      assertThat(saver.list()).hasSize(1);
+    }
+  }
+
+  @Test
   void aModelWithoutABlockAndATrainerThatIsClosed() {
     try (Training other = new Training(Training.perceptron(), Optimizers.adam());
         Model empty = Model.newInstance("empty", "PyTorch");

@@ -124,6 +124,9 @@ class CopyToTest {
     assertThatThrownBy(() -> weights.copyTo("grdi", grid))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("no tensor 'grdi'");
+    assertThatThrownBy(() -> weights.copyTo(Collections.singletonMap(null, grid)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("a tensor's name must be given (was null)");
     NDArray turned = manager.zeros(new Shape(2, 3)).transpose();
     turned.setName("turned");
     assertThatThrownBy(() -> weights.copyTo("grid", turned))

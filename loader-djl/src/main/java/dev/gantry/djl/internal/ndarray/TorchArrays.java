@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.nn.Parameter;
 import ai.djl.pytorch.engine.PtEngine;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
@@ -271,6 +272,14 @@ public final class TorchArrays {
 
   static Optional<DType> dtype(NDArray array) {
     return PyTorch.library().dtype(torchArray(array).getHandle());
+  }
+
+  /// @throws MisuseException if the parameter's array is closed, as all arrays of a closed model are
+  public static void requireOpen(String path, Parameter parameter) {
+    if (parameter.isInitialized() && torchArray(parameter.getArray()).isReleased()) {
+      throw new MisuseException(
+          "the array of parameter '" + path + "' is closed; its model or manager must stay open");
+    }
   }
 
   /// Casts an array to the class that has a handle.

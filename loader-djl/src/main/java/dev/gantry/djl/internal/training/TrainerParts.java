@@ -87,11 +87,12 @@ public record TrainerParts(
   /// All parameters of a block, initialised or not, by their path, in the block's order. A
   /// parameter with several paths has one entry, under the first.
   ///
-  /// @throws MisuseException if two parameters have the same path
+  /// @throws MisuseException if two parameters have the same path, or the array of one is closed
   public static SequencedMap<String, Parameter> parameters(Block block) {
     SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
     Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
     for (Pair<String, Parameter> pair : block.getParameters()) {
+      TorchArrays.requireOpen(pair.getKey(), pair.getValue());
       if (seen.add(pair.getValue()) && byPath.put(pair.getKey(), pair.getValue()) != null) {
         throw new MisuseException("two parameters have the path '" + pair.getKey() + "'");
       }

@@ -115,7 +115,7 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
   }
 
   private static StoredTensor tensor(Map<String, StoredTensor> tensors, String name) {
-    StoredTensor tensor = tensors.get(name);
+    StoredTensor tensor = tensors.get(MisuseException.requireGiven("a tensor's name", name));
     if (tensor == null) {
       throw new MisuseException(Names.unknown(name, tensors.keySet()));
     }

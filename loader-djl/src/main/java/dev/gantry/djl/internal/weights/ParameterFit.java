@@ -46,6 +46,7 @@ public record ParameterFit(
     SequencedMap<String, Mismatch> mismatched = new LinkedHashMap<>();
     plan.fills()
         .forEach((path, fill) -> {
+          TorchArrays.requireOpen(path, fill.parameter());
           if (fill instanceof ParameterPlan.Tensors made) {
             TensorShape shape = shape(path, made);
             Parameter parameter = made.parameter();
