@@ -81,10 +81,12 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
 
   /// Returns whether a file counts. Jars of the class path do not, wherever the project lies, and
   /// also after the folder was deleted, because class loaders close their jars only when they are
-  /// collected. Nor does libcufile's log.
+  /// collected. Nor does libcufile's log, nor the folder of a child JVM, which another thread may be
+  /// deleting.
   private static boolean isOurs(String file) {
     return PLACES.stream().anyMatch(place -> Path.of(file).startsWith(place))
         && !file.matches(".*\\.jar( \\(deleted\\))?")
-        && !file.endsWith("/cufile.log");
+        && !file.endsWith("/cufile.log")
+        && !file.matches(".*/jvm\\d+");
   }
 }
