@@ -304,12 +304,25 @@ public final class CuFile {
 
   /// Opens the driver, or adds one to its use count if it is open. The call also succeeds without
   /// nvidia-fs; all I/O then goes through the CPU, if the configuration allows that.
+  ///
+  /// No other thread allocates device memory by [CudaDriver] meanwhile: libcufile 1.15.1 then frees
+  /// memory that another thread has just allocated (shown on an H200 host; see `docs/cufile.md`).
   public void openDriver() {
-    driverOpen.call(libraryName());
+    alone(driverOpen);
   }
 
+  /// Closes the driver. No other thread allocates device memory by [CudaDriver] meanwhile.
   public void closeDriver() {
-    driverClose.call(libraryName());
+    alone(driverClose);
+  }
+
+  private void alone(CuFileFunction function) {
+    CudaDriver.ALLOCATING.writeLock().lock();
+    try {
+      function.call(libraryName());
+    } finally {
+      CudaDriver.ALLOCATING.writeLock().unlock();
+    }
   }
 
   public CuFileProperties properties() {

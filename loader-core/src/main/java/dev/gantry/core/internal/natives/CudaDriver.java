@@ -6,6 +6,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.Copy2D;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import jcuda.driver.CUDA_MEMCPY2D;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
@@ -32,6 +34,9 @@ public final class CudaDriver {
 
   /// `CU_MEMHOSTREGISTER_READ_ONLY`: devices only read the memory.
   private static final int HOST_READ_ONLY = 8;
+
+  /// The lock that each allocation of device memory holds for reading; see [CuFile#openDriver].
+  static final ReadWriteLock ALLOCATING = new ReentrantReadWriteLock();
 
   private CudaDriver() {}
 
@@ -257,9 +262,17 @@ public final class CudaDriver {
     }
   }
 
+  /// Allocates memory. Waits while libcufile's driver opens or closes; see [CuFile#openDriver].
   public DeviceMemory allocateDevice(long bytes) {
     DeviceMemory memory = new DeviceMemory();
-    check(JCudaDriver.cuMemAlloc(memory.handle, bytes), "cuMemAlloc", bytes, " bytes");
+    int result;
+    ALLOCATING.readLock().lock();
+    try {
+      result = JCudaDriver.cuMemAlloc(memory.handle, bytes);
+    } finally {
+      ALLOCATING.readLock().unlock();
+    }
+    check(result, "cuMemAlloc", bytes, " bytes");
     return memory;
   }
 
