@@ -265,7 +265,9 @@ public final class CheckpointSaver implements AutoCloseable {
 
   private void requireOpen() {
     if (closed) {
-      throw new MisuseException("this checkpoint saver is closed");
+      throw new MisuseException(
+          "this checkpoint saver is closed; close it after the trainer, whose end may be saved,"
+              + " too");
     }
   }
 

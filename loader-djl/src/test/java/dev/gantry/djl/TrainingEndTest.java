@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.BusyPolicy;
@@ -56,6 +57,18 @@ class TrainingEndTest {
       assertThat(restored.epoch()).isEqualTo(3);
       assertThat(PlainState.of(training.trainer)).isEqualTo(end);
     }
+  }
+
+  @Test
+  void aSaverThatIsClosedBeforeTheTrainerSaysSo() throws IOException, TranslateException {
+    CheckpointSaver saver = saver().build();
+    Training training = Fit.training(every(5, saver));
+    Fit.fit(training);
+    saver.close();
+    assertThatThrownBy(training::close)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("saver is closed; close it after the trainer");
+    training.model.close();
   }
 
   @Test

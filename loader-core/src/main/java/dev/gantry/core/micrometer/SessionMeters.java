@@ -2,6 +2,7 @@
 package dev.gantry.core.micrometer;
 
 import dev.gantry.core.Metrics;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Transport;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -24,12 +25,12 @@ public final class SessionMeters implements MeterBinder {
 
   /// Makes meters of a session, which they never close.
   public SessionMeters(Session session) {
-    this.session = session;
+    this.session = MisuseException.requireGiven("session", session);
   }
 
   @Override
   public void bindTo(MeterRegistry registry) {
-    Meters meters = new Meters(session, registry);
+    Meters meters = new Meters(session, MisuseException.requireGiven("registry", registry));
     String loads = "Loads that ended";
     meters.count("gantry.loads", loads, now -> now.loads().completed(), "outcome", "completed");
     meters.count("gantry.loads", loads, now -> now.loads().failed(), "outcome", "failed");

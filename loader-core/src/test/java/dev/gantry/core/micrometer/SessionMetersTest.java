@@ -2,10 +2,12 @@
 package dev.gantry.core.micrometer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
@@ -31,6 +33,16 @@ class SessionMetersTest {
 
   @TempDir Path folder;
   private final MeterRegistry registry = new SimpleMeterRegistry();
+
+  @Test
+  void aMissingSessionOrRegistryIsNamed() {
+    assertThatThrownBy(() -> new SessionMeters(null))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("session must be given (was null)");
+    assertThatThrownBy(() -> new SessionMeters(GantrySession.shared()).bindTo(null))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("registry must be given (was null)");
+  }
 
   @Test
   void metersFollowTheSession() {
