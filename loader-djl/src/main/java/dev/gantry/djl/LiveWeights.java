@@ -13,6 +13,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.live.GuardedParameters;
 import dev.gantry.djl.internal.live.OffloadedParameters;
 import dev.gantry.djl.internal.live.Steps;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.weights.BlockShapes;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import java.lang.reflect.InvocationTargetException;
@@ -287,7 +288,9 @@ public final class LiveWeights implements AutoCloseable {
       if (target.getParameters().isEmpty()) {
         throw new MisuseException("the block has no parameters: there is nothing to refresh");
       }
-      NDArray first = target.getParameters().valueAt(0).getArray();
+      Parameter any = target.getParameters().valueAt(0);
+      TorchArrays.requireOpen(target.getParameters().keyAt(0), any);
+      NDArray first = any.getArray();
       try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
         ParameterLoad load = weights.parameterLoad(scope, options);
         LoadReport report =

@@ -344,6 +344,16 @@ class LiveWeightsTest {
     assertMisuse("closed", live::restore);
   }
 
+  @Test
+  void theWeightsOfAClosedModelAreNotRefreshed() throws IOException {
+    try (Weights others = weights("second", 2)) {
+      model.close();
+      assertMisuse(
+          "'01Linear_weight' is closed",
+          () -> live.refresh(others, ParameterNames.same(), LoadOptions.defaults()));
+    }
+  }
+
   private static void assertMisuse(
       String words, org.assertj.core.api.ThrowableAssert.ThrowingCallable call) {
     assertThatThrownBy(call).isInstanceOf(MisuseException.class).hasMessageContaining(words);
