@@ -37,6 +37,7 @@
 #                             heap, beside the CRT client alone; BENCH_FOLDER names a folder for the bytes instead of /dev/shm
 #   run.sh cufile FILE [LIBRARY]    measures libcufile's APIs for reads in compatibility mode: threads, pieces by one call, batches and
 #                             streams; LIBRARY names a libcufile.so.0 other than the host's
+#   run.sh cufile-open [LIBRARY]    shows whether libcufile frees device memory of other threads while its driver opens
 #   run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]   runs loads, saves, epochs, refreshes, clients of resident weights and remote reads at
 #                             once, with faults, compares each byte, and fails if a resource is left. Devices are named as in cuda:0,cuda:1
 #   run.sh cancels FILE [LOADS...]  measures how long a cancelled load takes to return beside others; LOADS are the numbers of concurrent
@@ -306,6 +307,13 @@ resident() {
   rm -r "$folder"
 }
 
+# cufile_open LIBRARY: allocates beside no opening, openings that refuse compatibility mode, and openings that allow it
+cufile_open() {
+  local program=$here/cufile-open way
+  [[ -x $program ]] || cc -O2 "$here/opening.c" -o "$program" -ldl -lpthread || return
+  for way in none strict compat; do "$program" "$1" "$way" 15; done
+}
+
 # cufile_ways FILE LIBRARY: measures each API with each request size, from the page cache and from the disk
 cufile_ways() {
   program=$(dirname "$1")/cufile-ways
@@ -354,6 +362,7 @@ case ${1:-} in
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   remote) remote "${@:2}" ;;
+  cufile-open) cufile_open "${2:-libcufile.so.0}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
   # All pages of the Java heap are touched at the start, and the C library gets as few arenas as on two cores: otherwise both
   # grow for minutes, which would look like a leak.
