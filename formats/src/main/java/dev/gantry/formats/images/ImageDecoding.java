@@ -155,8 +155,19 @@ public final class ImageDecoding implements FieldDecoder {
     return ImageDecoder.jpegLibrary();
   }
 
+  /// Decodes a picture; see [FieldDecoder#decode].
+  ///
+  /// @throws MisuseException if the target is too small or read-only
   @Override
   public void decode(MemorySegment encoded, MemorySegment target, long seed) throws IOException {
+    MisuseException.requireGiven("encoded", encoded);
+    MisuseException.requireGiven("target", target);
+    long bytes = 3L * options().height() * options().width();
+    if (target.byteSize() < bytes || target.isReadOnly()) {
+      throw new MisuseException(
+          "target must have %d bytes, 3 for each pixel, and be writable (has %d%s)"
+              .formatted(bytes, target.byteSize(), target.isReadOnly() ? ", read-only" : ""));
+    }
     decoder.decode(encoded, target, seed, DevicePictures.serves(this));
   }
 

@@ -131,6 +131,24 @@ class CropTest {
   }
 
   @Test
+  void aTargetThatCannotTakeThePictureIsRefused() throws IOException {
+    ImageDecoding decoding = ImageDecoding.of(8, 8);
+    MemorySegment picture =
+        MemorySegment.ofArray(Files.readAllBytes(ImageCorpusTest.CORPUS.resolve("rgb.png")));
+    MemorySegment whole = MemorySegment.ofArray(new byte[192]);
+    decoding.decode(picture, whole, 0);
+    assertThatThrownBy(() -> decoding.decode(picture, whole.asSlice(1), 0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("target must have 192 bytes, 3 for each pixel, and be writable (has 191)");
+    assertThatThrownBy(() -> decoding.decode(picture, whole.asReadOnly(), 0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageEndingWith("(has 192, read-only)");
+    assertThatThrownBy(() -> decoding.decode(picture, null, 0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("target must be given (was null)");
+  }
+
+  @Test
   void aPictureOfTooManyPixelsIsRefused() throws IOException {
     byte[] picture = Files.readAllBytes(ImageCorpusTest.CORPUS.resolve("rgb.png"));
     assertThatThrownBy(() ->
