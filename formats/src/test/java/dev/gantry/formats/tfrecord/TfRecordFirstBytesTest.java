@@ -13,6 +13,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -72,6 +73,24 @@ class TfRecordFirstBytesTest {
     Path file = Verdict.CORPUS.resolve(entry.getKey());
     boolean hasHeader = !entry.getValue().records().isEmpty();
     assertThat(TfRecordReader.isTfRecord(session, Location.of(file))).isEqualTo(hasHeader);
+  }
+
+  @Test
+  void weightsAreCalledSo() throws IOException {
+    byte[] weights = "\2\0\0\0\0\0\0\0{}".getBytes(StandardCharsets.ISO_8859_1);
+    Path file = Files.write(folder.resolve("model.safetensors"), Arrays.copyOf(weights, 100));
+    try (TfRecordReader reader =
+        TfRecordReader.open(session, Location.of(file), TfRecordOptions.defaults())) {
+      assertThatThrownBy(reader::next)
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageEndingWith("; the file is safetensors, which Weights.open reads");
+    }
+    weights[8] = '[';
+    Path other = Files.write(folder.resolve("other"), Arrays.copyOf(weights, 100));
+    try (TfRecordReader reader =
+        TfRecordReader.open(session, Location.of(other), TfRecordOptions.defaults())) {
+      assertThatThrownBy(reader::next).hasMessageEndingWith("the checksum of its length is wrong");
+    }
   }
 
   @Test

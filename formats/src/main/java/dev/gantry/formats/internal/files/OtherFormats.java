@@ -27,6 +27,14 @@ public final class OtherFormats {
   private static final ValueLayout.OfInt SUM =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
+  private static final ValueLayout.OfLong HEADER_LENGTH =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  /// The most bytes of a safetensors header.
+  private static final long MOST_HEADER_BYTES = 100_000_000;
+
+  private static final String SAFETENSORS = "safetensors, which Weights.open reads";
+
   private static final String PICKLE = "a Python pickle, such as older PyTorch writes";
 
   /// The known formats' first bytes, one ISO-8859-1 character for each byte.
@@ -70,7 +78,7 @@ public final class OtherFormats {
     if (isTfRecord(bytes)) {
       return Optional.of(TFRECORD);
     }
-    String start = StandardCharsets.ISO_8859_1.decode(bytes).toString();
+    String start = StandardCharsets.ISO_8859_1.decode(bytes.duplicate()).toString();
     if (start.startsWith(TAR_MAGIC, TAR_MAGIC_AT)) {
       return Optional.of(TAR);
     }
@@ -87,10 +95,22 @@ public final class OtherFormats {
         && Crc32c.masked(Crc32c.of(start.asSlice(0, Long.BYTES))) == start.get(SUM, Long.BYTES);
   }
 
+  /// Whether the file begins with the length of a JSON header and the header's first character.
+  private static boolean isSafetensors(ByteBuffer bytes) {
+    MemorySegment start = MemorySegment.ofBuffer(bytes);
+    return start.byteSize() > Long.BYTES
+        && start.get(HEADER_LENGTH, 0) > 0
+        && start.get(HEADER_LENGTH, 0) < MOST_HEADER_BYTES
+        && start.get(ValueLayout.JAVA_BYTE, Long.BYTES) == '{';
+  }
+
   /// Returns the end of an error's reason, which names the format that the file has instead; empty if its start is
   /// of no known format.
   public static String instead(ByteBuffer start) {
-    return describe(start).map("; the file is "::concat).orElse("");
+    return describe(start)
+        .or(() -> isSafetensors(start) ? Optional.of(SAFETENSORS) : Optional.empty())
+        .map("; the file is "::concat)
+        .orElse("");
   }
 
   /// Returns the end of an error's reason, which names the format of a folder's first file; empty if
