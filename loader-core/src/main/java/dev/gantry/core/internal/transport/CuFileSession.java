@@ -116,13 +116,10 @@ public final class CuFileSession implements AutoCloseable {
   /// The reason why the driver cannot serve a transport, as this session or another with the same
   /// settings found; empty if none has found one.
   private Optional<String> refusal(Transport kind) {
-    String own = refusals.get(kind);
-    return own != null
-        ? Optional.of(own)
-        : REFUSED.stream()
-            .filter(other -> Objects.equals(other.settings, settings))
-            .flatMap(other -> Stream.ofNullable(other.refusals.get(kind)))
-            .findFirst();
+    return REFUSED.stream()
+        .filter(each -> Objects.equals(each.settings, settings))
+        .flatMap(each -> Stream.ofNullable(each.refusals.get(kind)))
+        .findFirst();
   }
 
   /// Registers a file with cuFile; absent with the reason if cuFile does not take it. The caller closes the
