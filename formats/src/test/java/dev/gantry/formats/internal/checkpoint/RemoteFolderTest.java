@@ -121,13 +121,17 @@ class RemoteFolderTest extends RemoteFolderFixture {
     assertThat(there()).containsExactly(1L, 2L);
   }
 
+  private static void refuseWrites() {
+    MemoryStore.beforeEachWrite(_ -> {
+      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
+    });
+  }
+
   /// The first of two failures is told.
   @Test
   void checkpointsThatAreDamagedBeforeTheirUploadAreNotUploaded() throws IOException {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
-    MemoryStore.beforeEachWrite(_ -> {
-      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
-    });
+    refuseWrites();
     save(store, 1);
     save(store, 2);
     assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
@@ -159,9 +163,7 @@ class RemoteFolderTest extends RemoteFolderFixture {
   @Test
   void closingSaysWhatIsNotThere() {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
-    MemoryStore.beforeEachWrite(_ -> {
-      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
-    });
+    refuseWrites();
     save(store, 1);
     assertThatThrownBy(store::close).hasMessageContaining("slow down");
     MemoryStore.beforeEachWrite(null);
@@ -174,9 +176,7 @@ class RemoteFolderTest extends RemoteFolderFixture {
   @Test
   void aCheckpointThatCannotBeReadHoldsUpNoOther() throws IOException {
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
-    MemoryStore.beforeEachWrite(_ -> {
-      throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
-    });
+    refuseWrites();
     save(store, 1);
     assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
     try (Stream<Path> files = Files.list(folder.resolve("a/gantry-step-1"))) {

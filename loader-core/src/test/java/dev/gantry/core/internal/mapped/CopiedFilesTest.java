@@ -222,16 +222,16 @@ class CopiedFilesTest {
     leaseNow(now).close();
   }
 
-  /// Has the next read of a file wait for a latch, which this returns.
+  /// Has the next call of a function wait for a latch, which this returns.
   ///
-  /// @param reads opened when the read has begun
-  private CountDownLatch holdRead(CountDownLatch reads) {
+  /// @param begun opened when the call has begun
+  private CountDownLatch hold(FaultyFileCalls.Function function, CountDownLatch begun) {
     CountDownLatch goOn = new CountDownLatch(1);
     calls.at(
-        FaultyFileCalls.Function.PREAD,
-        calls.count(FaultyFileCalls.Function.PREAD) + 1,
+        function,
+        calls.count(function) + 1,
         new FaultyFileCalls.After(() -> {
-          reads.countDown();
+          begun.countDown();
           await(goOn);
         }));
     return goOn;
@@ -241,7 +241,7 @@ class CopiedFilesTest {
   void aCopyWhoseFileWasReplacedMeanwhileIsFreed() throws IOException {
     SourceFile file = file(1);
     CountDownLatch reads = new CountDownLatch(1);
-    CountDownLatch goOn = holdRead(reads);
+    CountDownLatch goOn = hold(FaultyFileCalls.Function.PREAD, reads);
     assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
     await(reads);
     Path other = TestFiles.write(folder.resolve("other"), 9, BYTES);
@@ -259,7 +259,7 @@ class CopiedFilesTest {
     try (KeptFiles few = mapped(stores::open, 1)) {
       SourceFile file = file(1);
       CountDownLatch reads = new CountDownLatch(1);
-      CountDownLatch goOn = holdRead(reads);
+      CountDownLatch goOn = hold(FaultyFileCalls.Function.PREAD, reads);
       assertThat(reason(few.lease(null, Map.of(file, (long) BYTES), false)))
           .isEqualTo("it is being copied");
       await(reads);
@@ -274,7 +274,7 @@ class CopiedFilesTest {
   void aWaitForACopyThatIsInterruptedLeavesTheThreadInterrupted() throws Exception {
     SourceFile file = file(1);
     CountDownLatch reads = new CountDownLatch(1);
-    CountDownLatch goOn = holdRead(reads);
+    CountDownLatch goOn = hold(FaultyFileCalls.Function.PREAD, reads);
     assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
     await(reads);
     FutureTask<Boolean> waits =
@@ -373,14 +373,7 @@ class CopiedFilesTest {
     SourceFile other = file(2);
     leaseNow(slow).close();
     CountDownLatch looks = new CountDownLatch(1);
-    CountDownLatch goOn = new CountDownLatch(1);
-    calls.at(
-        FaultyFileCalls.Function.STAT,
-        calls.count(FaultyFileCalls.Function.STAT) + 1,
-        new FaultyFileCalls.After(() -> {
-          looks.countDown();
-          await(goOn);
-        }));
+    CountDownLatch goOn = hold(FaultyFileCalls.Function.STAT, looks);
     Thread first = Thread.ofPlatform().start(() -> leaseNow(slow).close());
     await(looks);
     leaseNow(other).close();
