@@ -65,14 +65,10 @@ final class ShardFolder implements ShardWriter.Output {
 
   private static void requireFree(GantrySession session, Path folder, boolean mayReplace) {
     Path index = index(folder);
-    if (Files.exists(index, LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
-      throw new MisuseException(
-          folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
+    if (!mayReplace) {
+      JointFiles.requireNone(folder, ShardSet.FILE_NAME, "samples");
     }
-    if (Files.exists(folder.resolve(JointFiles.LIST), LinkOption.NOFOLLOW_LINKS)) {
-      throw new MisuseException(
-          folder + " holds TFRecord files already: " + JointFiles.LIST + "; name another place");
-    }
+    JointFiles.requireNone(folder, JointFiles.LIST, "TFRecord files");
     Path work = JointFiles.unfinished(folder);
     if (Files.exists(work, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {

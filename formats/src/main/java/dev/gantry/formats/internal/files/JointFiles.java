@@ -173,6 +173,16 @@ public final class JointFiles implements AutoCloseable {
     return joint.begin(mayReplace);
   }
 
+  /// Refuses a folder that has the list of another set.
+  ///
+  /// @param what what the set is, for the message
+  public static void requireNone(Path folder, String list, String what) {
+    if (Files.exists(folder.resolve(list), LinkOption.NOFOLLOW_LINKS)) {
+      throw new MisuseException(
+          folder + " holds " + what + " already: " + list + "; name another place");
+    }
+  }
+
   /// Begins one of a folder's sets, whose files are named by [#numbered]. It replaces an older set of its
   /// name.
   ///

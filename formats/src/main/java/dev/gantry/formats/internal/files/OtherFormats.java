@@ -30,8 +30,9 @@ public final class OtherFormats {
   private static final ValueLayout.OfLong HEADER_LENGTH =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  /// The most bytes of a safetensors header.
-  private static final long MOST_HEADER_BYTES = 100_000_000;
+  /// The most bytes of a safetensors header. Source: the reference implementation's
+  /// `MAX_HEADER_SIZE`.
+  public static final long MAX_SAFETENSORS_HEADER_BYTES = 100_000_000;
 
   private static final String SAFETENSORS = "safetensors, which Weights.open reads";
 
@@ -95,12 +96,16 @@ public final class OtherFormats {
         && Crc32c.masked(Crc32c.of(start.asSlice(0, Long.BYTES))) == start.get(SUM, Long.BYTES);
   }
 
-  /// Whether the file begins with the length of a JSON header and the header's first character.
-  private static boolean isSafetensors(ByteBuffer bytes) {
+  /// Whether a file begins with a possible length of a header, followed by the start of a JSON
+  /// object.
+  public static boolean isSafetensors(ByteBuffer bytes) {
     MemorySegment start = MemorySegment.ofBuffer(bytes);
-    return start.byteSize() > Long.BYTES
-        && start.get(HEADER_LENGTH, 0) > 0
-        && start.get(HEADER_LENGTH, 0) < MOST_HEADER_BYTES
+    if (start.byteSize() <= Long.BYTES) {
+      return false;
+    }
+    long length = start.get(HEADER_LENGTH, 0);
+    return length > 0
+        && length <= MAX_SAFETENSORS_HEADER_BYTES
         && start.get(ValueLayout.JAVA_BYTE, Long.BYTES) == '{';
   }
 

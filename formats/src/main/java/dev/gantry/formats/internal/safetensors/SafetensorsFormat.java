@@ -5,11 +5,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.List;
 
 /// The safetensors format: a file, an index with its data files, or a folder of them.
@@ -26,15 +26,9 @@ public final class SafetensorsFormat implements WeightsFormat {
     return List.of(SafetensorsOpener.FILE_SUFFIX, ".json");
   }
 
-  /// Recognises a file by a possible header length, followed by the start of a JSON object.
   @Override
   public boolean recognises(String fileName, ByteBuffer start) {
-    if (start.remaining() <= Long.BYTES) {
-      return false;
-    }
-    ByteBuffer bytes = start.duplicate().order(ByteOrder.LITTLE_ENDIAN);
-    long length = bytes.getLong();
-    return length > 0 && length <= SafetensorsHeader.MAX_HEADER_BYTES && bytes.get() == '{';
+    return OtherFormats.isSafetensors(start);
   }
 
   @Override

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
@@ -25,8 +26,8 @@ public record SafetensorsHeader(
     SequencedMap<String, String> metadata,
     long dataStart,
     long fileLength) {
-  /// The longest header, in bytes. Source: the reference implementation's `MAX_HEADER_SIZE`.
-  public static final long MAX_HEADER_BYTES = 100_000_000;
+  /// The longest header, in bytes.
+  public static final long MAX_HEADER_BYTES = OtherFormats.MAX_SAFETENSORS_HEADER_BYTES;
 
   /// The most tensors in one file. A header of [#MAX_HEADER_BYTES] has no room for more, except with tiny
   /// names.

@@ -2,7 +2,6 @@
 package dev.gantry.spark.internal.tfrecord;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.JointFiles;
@@ -13,7 +12,6 @@ import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.output.SetOutput;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -49,10 +47,7 @@ record TfRecordOutput(String folder, StructType columns, Compression compression
 
   @Override
   public Begun<String> begin(boolean mayReplace) {
-    if (Files.exists(Path.of(folder, ShardSet.FILE_NAME), LinkOption.NOFOLLOW_LINKS)) {
-      throw new MisuseException(
-          folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
-    }
+    JointFiles.requireNone(Path.of(folder), ShardSet.FILE_NAME, "samples");
     JointFiles set = JointFiles.begin(GantrySession.shared(), Path.of(folder), mayReplace);
     return new Begun<>() {
       @Override
