@@ -84,7 +84,7 @@ class HubByNameTest {
     Path folder = HubModelTest.HUB.resolve("llama");
     assertThat(HubModel.of(folder.toString()).folder()).isEqualTo(folder);
     // It looks like a name of the hub, and there is such a folder.
-    Path twoNames = Path.of("target/test-classes");
+    Path twoNames = Path.of("src/test");
     assertThat(FetchedModel.local(twoNames).path()).isEqualTo(twoNames);
   }
 
