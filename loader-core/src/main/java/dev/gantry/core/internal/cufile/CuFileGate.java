@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cufile;
 
+import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Availability;
@@ -8,9 +9,16 @@ import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFile.Flag;
 import dev.gantry.core.internal.natives.CuFile.Storage;
 import dev.gantry.core.internal.natives.CuFileProperties;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// Sets libcufile's driver up for one transport, and decides whether the open driver serves it.
 ///
@@ -24,9 +32,72 @@ import java.util.List;
 /// peer-to-peer DMA; NVIDIA advises against asking for `CU_FILE_NVME_P2P_SUPPORTED`, which is the
 /// only such flag of older versions.
 public final class CuFileGate {
-  private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
+  private static final String NVIDIA_FS = "proc/driver/nvidia-fs/version";
+
+  private static final String NOTHING =
+      "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through the CPU";
+
+  private static final Pattern SWITCHED_ON = Pattern.compile("\"use_pci_p2pdma\"\\s*:\\s*true");
+
+  /// The types of the file systems besides those of NVMe disks that peer-to-peer DMA can serve, as
+  /// `/proc/self/mounts` names them.
+  private static final Pattern SERVED = Pattern.compile("(?m)^\\S+ \\S+ (nfs4?|virtiofs) ");
 
   private CuFileGate() {}
+
+  /// Says why [Transport#GDS] cannot serve on this machine; empty if only the driver can tell. Without
+  /// nvidia-fs, opening the driver takes 0.2 s or more even if it refuses, and libcufile 1.15.1 then
+  /// frees memory of other threads (both seen on H200 hosts; see `docs/cufile.md`). A library that a
+  /// setting names is always asked.
+  ///
+  /// @param settings the session's settings; null for libcufile's own
+  public static String absence(CuFile cuFile, @Nullable CuFileConfig settings) {
+    if (CuFile.isNamed() || cuFile.useCount().toOptional().orElse(0L) > 0) {
+      return "";
+    }
+    return absence(Path.of("/"), cuFile.version().toOptional(), DriverSettings.text(settings));
+  }
+
+  /// Says why no driver can serve a machine. Before libcufile 1.16, peer-to-peer DMA is off unless `cufile.json` switches it on. From 1.16 on,
+  /// [#objection] may switch it on; it serves NVMe disks, local ones and those over fabrics, virtiofs
+  /// and NFS.
+  ///
+  /// @param root the folder that has `sys` and `proc`
+  /// @param version the library's version; empty if it is too old to tell
+  /// @param settings the text of `cufile.json`
+  static String absence(Path root, Optional<CuFile.Version> version, String settings) {
+    if (Files.exists(root.resolve(NVIDIA_FS))) {
+      return "";
+    }
+    if (version.filter(each -> each.isSince(1, 16)).isEmpty()) {
+      return SWITCHED_ON.matcher(settings).find()
+          ? ""
+          : NOTHING + " (use_pci_p2pdma is not on in cufile.json)";
+    }
+    return mayHaveServedDisk(root)
+        ? ""
+        : NOTHING + " (there is no NVMe disk, and no file system of virtiofs or NFS)";
+  }
+
+  private static boolean mayHaveServedDisk(Path root) {
+    try (Stream<Path> controllers = Files.list(root.resolve("sys/class/nvme"))) {
+      if (controllers.findAny().isPresent()) {
+        return true;
+      }
+    } catch (NoSuchFileException _) {
+      // The kernel's NVMe driver is not loaded, or sysfs is hidden.
+      if (!Files.isDirectory(root.resolve("sys/class/block"))) {
+        return true;
+      }
+    } catch (IOException | UncheckedIOException _) {
+      return true;
+    }
+    try {
+      return SERVED.matcher(Files.readString(root.resolve("proc/self/mounts"))).find();
+    } catch (IOException _) {
+      return true;
+    }
+  }
 
   /// Sets the flags that must be set before the driver opens, or restores libcufile's defaults for
   /// other users in this process.
@@ -67,12 +138,10 @@ public final class CuFileGate {
     if (kind == Transport.COMPAT) {
       return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
     }
-    if (!Files.exists(NVIDIA_FS)) {
+    if (!Files.exists(Path.of("/", NVIDIA_FS))) {
       String none = lacksPeerToPeer(cuFile, properties);
       if (!none.isEmpty()) {
-        return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
-            + " the CPU"
-            + none;
+        return NOTHING + none;
       }
     }
     if (mayUseTheCpu) {

@@ -150,6 +150,25 @@ public final class DriverSettings {
         : Optional.of(new Choice("", DEFAULT)).filter(own -> Files.exists(own.file()));
   }
 
+  /// Returns the text of the file that libcufile would read for a session; empty if there is none, or
+  /// it cannot be read.
+  ///
+  /// @param wanted the session's settings; null for libcufile's own
+  static String text(@Nullable CuFileConfig wanted) {
+    if (wanted != null && System.getenv(VARIABLE) == null) {
+      return wanted.json();
+    }
+    return choice()
+        .map(choice -> {
+          try {
+            return Files.readString(choice.file());
+          } catch (IOException _) {
+            return "";
+          }
+        })
+        .orElse("");
+  }
+
   private static <T> Availability<T> openNaming(String name, Supplier<Availability<T>> driver) {
     Libc.setEnvironment(VARIABLE, name);
     try {

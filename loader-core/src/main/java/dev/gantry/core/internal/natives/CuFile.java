@@ -19,6 +19,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
+import java.util.stream.Stream;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
 /// file and device memory (or host memory, from CUDA 12.2 on). `docs/cufile.md` lists the
@@ -118,6 +119,12 @@ public final class CuFile {
         .or(() -> NativeLibrary.named(VARIABLE, System.getenv(VARIABLE)))
         .orElseGet(() -> NativeLibrary.load(candidates))
         .then(CuFile::bind);
+  }
+
+  /// Whether the property or the variable names a library.
+  public static boolean isNamed() {
+    return Stream.of(System.getProperty(PROPERTY), System.getenv(VARIABLE))
+        .anyMatch(library -> library != null && !library.isBlank());
   }
 
   /// Loads this library and tries no other.

@@ -98,6 +98,10 @@ public final class CuFileSession implements AutoCloseable {
     Availability<Opened> driver =
         CuFile.find()
             .then(cuFile -> {
+              String absence = kind == Transport.GDS ? CuFileGate.absence(cuFile, settings) : "";
+              if (!absence.isEmpty()) {
+                return Availability.absent(absence);
+              }
               Availability<Opened> present = Availability.present(Opened.of(cuFile, kind));
               return DriverSettings.open(settings, cuFile, () -> openDriver(cuFile, kind, present));
             });
