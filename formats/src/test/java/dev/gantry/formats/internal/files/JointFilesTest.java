@@ -178,7 +178,8 @@ class JointFilesTest {
         "other 1\n",
         "gantry-files 1\n5 ../x\n",
         "gantry-files 1\n5 .x\n",
-        "gantry-files 1\nx\n"
+        "gantry-files 1\nx\n",
+        "gantry-files 1\n5 x\n5 x\n"
       })
   void whatIsNoListIsRefused(String text) throws IOException {
     Files.writeString(tree.resolve(JointFiles.LIST), text);

@@ -321,13 +321,17 @@ class GgufFormatTest {
     return refusal(name, bytes);
   }
 
+  /// Returns the file of a number, from 0, of a set whose files have a tensor each; without its tensor.
+  private static HandmadeGguf part(int number, int count) {
+    return new HandmadeGguf()
+        .note("split.no", 2, HandmadeGguf.number(number, 2))
+        .note("split.count", 2, HandmadeGguf.number(count, 2))
+        .note("split.tensors.count", 5, HandmadeGguf.number(count, 4));
+  }
+
   private void writeSet(int count) throws IOException {
     for (int i = 0; i < count; i++) {
-      HandmadeGguf part =
-          new HandmadeGguf()
-              .note("split.no", 2, HandmadeGguf.number(i, 2))
-              .note("split.count", 2, HandmadeGguf.number(count, 2))
-              .note("split.tensors.count", 5, HandmadeGguf.number(count, 4));
+      HandmadeGguf part = part(i, count);
       if (i == 0) {
         var _ = part.note("general.name", 8, HandmadeGguf.text("three"));
       }
@@ -359,6 +363,23 @@ class GgufFormatTest {
     assertThat(refusal("other.gguf", wrong)).isEqualTo("invalid-name");
     assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(folder)).kind())
         .isEqualTo("several-files");
+  }
+
+  /// The first file says how many tensors all files have.
+  @Test
+  void aSetThatHasLostATensorIsRefused() throws IOException {
+    writeSet(3);
+    Path first = folder.resolve("m-00001-of-00003.gguf");
+    Path third = folder.resolve("m-00003-of-00003.gguf");
+    Files.write(third, part(2, 3).bytes());
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(first)).kind())
+        .isEqualTo("missing-tensors");
+    Files.write(third, part(2, 3).tensor("t0", 24, new byte[1], 1).bytes());
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(first)).kind())
+        .isEqualTo("duplicate-tensor");
+    Files.delete(first);
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(folder)).kind())
+        .isEqualTo("missing-data-files");
   }
 
   @Test

@@ -122,6 +122,19 @@ class SafetensorsOpenerTest {
     assertRefused(folder, "no-safetensors", folder.toString());
   }
 
+  /// Without the index only the names tell how many data files there must be: a writer that stopped
+  /// early would otherwise pass for a smaller model.
+  @Test
+  void aFolderWithoutAnIndexNeedsAllOfItsNumberedFiles() throws IOException {
+    dataFile("model-00001-of-00003.safetensors", "a");
+    dataFile("model-00003-of-00003.safetensors", "c");
+    dataFile("other-00001-of-00001.safetensors", "d");
+    assertRefused(folder, "missing-data-files", "model-00001-of-00003", "only 2 of 3 data files");
+    dataFile("model-00002-of-00003.safetensors", "b");
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).tensors())
+        .containsOnlyKeys("a", "b", "c", "d");
+  }
+
   @Test
   void aMissingShardIsNamed() throws IOException {
     assertRefused(index(INDEX, "'a':'1.safetensors'"), "missing-shard", "1.safetensors", "'a'");

@@ -26,6 +26,7 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -221,5 +222,85 @@ class DcpCorpusTest {
     Files.delete(data);
     assertThat(catchThrowableOfType(Exception.class, () -> open(cut)))
         .hasMessageContaining("__1_0.distcp");
+  }
+
+  /// Writes a folder of tensors of two elements each.
+  private Path written(String name, DType dtype, TensorShape shape, String... names) {
+    Path target = temporary.resolve(name);
+    List<NewTensor> tensors =
+        Stream.of(names)
+            .map(each ->
+                new NewTensor(
+                    each, dtype, shape, new Memory.OnHost(MemorySegment.ofArray(new byte[8]))))
+            .toList();
+    var _ = NewDcp.of(target, tensors).write(GantrySession.shared(), WriteOptions.defaults());
+    return target;
+  }
+
+  private static String fault(Path folder) {
+    MalformedFileException fault =
+        catchThrowableOfType(MalformedFileException.class, () -> open(folder));
+    assertThat(fault).as("it is refused").isNotNull();
+    return fault.kind();
+  }
+
+  /// The data files have the same size and the same places.
+  @Test
+  void theDataOfAnotherCheckpointAreRefused() throws IOException {
+    Path floats = written("floats", DType.F32, TensorShape.of(2), "t");
+    Path data = floats.resolve("__0_0.distcp");
+    for (Path other :
+        List.of(
+            written("integers", DType.I32, TensorShape.of(2), "t"),
+            written("turned", DType.F32, TensorShape.of(2, 1), "t"))) {
+      byte[] bytes = Files.readAllBytes(other.resolve("__0_0.distcp"));
+      Files.write(data, Arrays.copyOf(bytes, Math.toIntExact(Files.size(data))));
+      assertThat(fault(floats)).isIn("wrong-chunk", "invalid-archive");
+    }
+  }
+
+  /// Returns the folder after each text of its metadata has been replaced by another of the same length.
+  private static Path changed(Path folder, byte[] from, byte[] to) throws IOException {
+    Path metadata = folder.resolve(".metadata");
+    String text = Files.readString(metadata, StandardCharsets.ISO_8859_1);
+    String old = new String(from, StandardCharsets.ISO_8859_1);
+    assertThat(text).contains(old);
+    String replaced = text.replace(old, new String(to, StandardCharsets.ISO_8859_1));
+    Files.writeString(metadata, replaced, StandardCharsets.ISO_8859_1);
+    return folder;
+  }
+
+  private static byte[] number(String name, long value) {
+    return inside(new PickleWriter().text(name).integer(value));
+  }
+
+  private static byte[] text(String text) {
+    return inside(new PickleWriter().text(text));
+  }
+
+  /// Returns what was written, without the protocol before it and the end after it.
+  private static byte[] inside(PickleWriter written) {
+    byte[] bytes = written.end();
+    return Arrays.copyOfRange(bytes, new PickleWriter().end().length - 1, bytes.length - 1);
+  }
+
+  @Test
+  void metadataThatContradictThemselvesAreRefused() throws IOException {
+    TensorShape two = TensorShape.of(2);
+    assertThat(
+            fault(
+                changed(
+                    written("outside", DType.F32, two, "t"),
+                    text("__0_0.distcp"),
+                    text("../../a.dist"))))
+        .isEqualTo("unsafe-file-name");
+    assertThat(
+            fault(
+                changed(written("parent", DType.F32, two, "t"), text("__0_0.distcp"), text(".."))))
+        .isEqualTo("unsafe-file-name");
+    Path twice = written("twice", DType.F32, two, "a", "b");
+    long second = Files.size(written("once", DType.F32, two, "a").resolve("__0_0.distcp"));
+    assertThat(fault(changed(twice, number("offset", second), number("offset", 0))))
+        .isEqualTo("items-overlap");
   }
 }

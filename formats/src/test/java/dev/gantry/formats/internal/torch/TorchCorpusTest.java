@@ -226,5 +226,8 @@ class TorchCorpusTest {
     Files.write(cut, Arrays.copyOf(whole, (int) last.extent().offset() - 1));
     assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(cut)))
         .hasMessageMatching(".*: storage-past-end: the file ends before storage '[0-9]+'");
+    Files.write(cut, Arrays.copyOf(whole, whole.length - 1));
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(cut)))
+        .hasMessageMatching(".*: storage-past-end: .* elements, and the file ends before them");
   }
 }
