@@ -209,6 +209,20 @@ class EpochEndTest {
     }
   }
 
+  @Test
+  void eachEpochCountsOnce() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
+    try (CheckpointSaver saver = saver();
+        ResumableDataset dataset = shards(path).build();
+        Training training = Fit.training(listener(saver, dataset).build())) {
+      EasyTrain.fit(training.trainer, EPOCHS, dataset, null);
+      for (long epoch = 1; epoch <= EPOCHS; epoch++) {
+        assertThat(saver.restore(epoch * BATCHES, training.model, training.trainer).epoch())
+            .isEqualTo(epoch);
+      }
+    }
+  }
+
   private CheckpointSaver saver() {
     return CheckpointSaver.builder().setPath(folder.resolve("run")).build();
   }

@@ -174,6 +174,19 @@ class OverlappedSaveTest {
     }
   }
 
+  /// A training saves thousands of times before its manager is closed.
+  @Test
+  void aSaveLeavesNoArrayInTheTrainersManager() {
+    copier.release();
+    try (CheckpointSaver saver = saver()) {
+      training.steps(0, 1);
+      int before = training.trainer.getManager().getManagedArrays().size();
+      assertThat(saver.save(1, training.model, training.trainer).join())
+          .isInstanceOf(SaveOutcome.Saved.class);
+      assertThat(training.trainer.getManager().getManagedArrays()).hasSize(before);
+    }
+  }
+
   @Test
   void preparedMemoryIsThatOfAStepToCome() {
     copier.release();

@@ -82,6 +82,33 @@ class TrainingEndTest {
     }
   }
 
+  /// Its saver has restored before the training, which changes nothing after the training's epochs.
+  @Test
+  void theLastStepOfATrainingThatWasRestoredIsSaved() throws IOException, TranslateException {
+    try (CheckpointSaver saver = saver().build()) {
+      try (Training training = Fit.training(every(5, saver))) {
+        Fit.fit(training);
+      }
+      try (Training training = Fit.training(every(5, saver))) {
+        saver.restore(10, training.model, training.trainer);
+        Fit.fit(training, 1);
+      }
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L, 10L, 12L, 4L);
+    }
+  }
+
+  /// What was copied at the end of the epoch does not fit the parameters any more.
+  @Test
+  void anEpochAfterWhichAStepWasMadeIsNoEnd() throws IOException, TranslateException {
+    try (CheckpointSaver saver = saver().build()) {
+      try (Training training = Fit.training(every(5, saver))) {
+        Fit.fit(training, 1);
+        training.steps(5, 6);
+      }
+      assertThat(saver.list()).isEmpty();
+    }
+  }
+
   @Test
   void theEpochBeforeAFailureIsSavedAsItWas() throws IOException, TranslateException {
     PlainState afterFirst;
