@@ -121,6 +121,10 @@ class CopyToTest {
     assertThatThrownBy(() -> weights.copyTo("grid", wrongType))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("the array for it I32");
+    NDArray signed = manager.zeros(new Shape(2), DataType.INT8);
+    assertThatThrownBy(() -> weights.copyTo("eight", signed))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("tensor 'eight' is F8_E4M3 [2], and the array for it I8 [2]");
     assertThatThrownBy(() -> weights.copyTo("grdi", grid))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("no tensor 'grdi'");

@@ -27,6 +27,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -240,12 +241,20 @@ class LiveWeightsTest {
   /// A block with a method of its own, like a language model that continues texts.
   public interface Counting extends Block {
     int count(ParameterStore store);
+
+    /// Computes the numbers from 1 to 3, each when it is asked for.
+    Iterator<Integer> numbers(ParameterStore store);
   }
 
   private static final class CountingBlock extends ParametersBlock implements Counting {
     @Override
     public int count(ParameterStore store) {
       return 3;
+    }
+
+    @Override
+    public Iterator<Integer> numbers(ParameterStore store) {
+      return List.of(1, 2, 3).iterator();
     }
   }
 
@@ -262,10 +271,14 @@ class LiveWeightsTest {
               Counting.class,
               block -> {
                 assertThat(block.count(store)).isEqualTo(3);
+                Iterator<Integer> numbers = block.numbers(store);
+                assertThat(numbers.next()).isEqualTo(1);
                 weights.offload();
                 assertMisuse("call restore()", () -> block.count(store));
+                assertMisuse("call restore()", numbers::next);
                 weights.restore();
                 assertThat(block.count(store)).isEqualTo(3);
+                assertThat(numbers.next()).isEqualTo(2);
               });
     }
     counting.clear();

@@ -349,6 +349,10 @@ class ParameterRulesTest extends ParameterRulesFixture {
     ParameterList ordered = parameters("a", "b");
     load(file, ordered, ParameterNames.builder().restByOrder().build(), DEFAULTS);
     assertThat(values(ordered, "b")).containsExactly(3);
+    // A tensor that no parameter needs has no place in the order.
+    ParameterList last = parameters("a");
+    load(file, last, ParameterNames.builder().ignore("x").restByOrder().build(), DEFAULTS);
+    assertThat(values(last, "a")).containsExactly(3);
     ParameterList shaped = new ParameterList();
     shaped.add("a", shaped("a", 1));
     shaped.add("b", shaped("b", 2));

@@ -179,10 +179,12 @@ class PartwiseLoadTest {
     Path file = layers(folder.resolve("model.safetensors"), 1, 5);
     List<Long> held = new ArrayList<>();
     List<Long> done = new ArrayList<>();
+    List<Long> reported = new ArrayList<>();
     try (Weights checkpoint = Weights.open(file)) {
       LoadOptions options =
           LoadOptions.builder()
               .slabBytes(SLAB_BYTES)
+              .optReport(report -> reported.add(report.bytes()))
               .optProgress((now, total) -> {
                 assertThat(total).isIn(0L, checkpoint.totalBytes());
                 done.add(now);
@@ -192,6 +194,10 @@ class PartwiseLoadTest {
       var _ = checkpoint.load(manager, block, ParameterNames.same(), options);
       assertThat(done).isSorted().last().isEqualTo(checkpoint.totalBytes());
       assertThat(held).last().isEqualTo(0L);
+      // Reads are of whole blocks of the file.
+      assertThat(reported)
+          .singleElement()
+          .satisfies(bytes -> assertThat(bytes).isGreaterThanOrEqualTo(checkpoint.totalBytes()));
     }
   }
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
@@ -162,6 +163,21 @@ class RemoteCheckpointTest {
           .isEqualTo(1);
       assertThat(PlainState.of(training.trainer)).isEqualTo(first);
     }
+  }
+
+  /// It may be intact, and its copy may be of another disk's trouble.
+  @Test
+  void whatCannotBeReadForNowIsNotReplaced() throws IOException {
+    Path file = file(2, "model");
+    Files.delete(file);
+    // A link to itself cannot be opened.
+    Files.createSymbolicLink(file, file);
+    try (CheckpointSaver saver = saver().optFallBack(true).build()) {
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("ELOOP");
+    }
+    assertThat(file).isSymbolicLink();
   }
 
   /// The store keeps the best checkpoint by its own retention, and a restore fetches it from

@@ -14,6 +14,7 @@ import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import java.io.RandomAccessFile;
@@ -293,25 +294,29 @@ class ShardDatasetTest {
 
   @Test
   void aTransformThatThrowsLosesItsBatchAndNothingElse() {
-    try (ShardDataset dataset =
-            shards(40, 40)
-                .optTransform(data -> {
-                  if (data.get("image").toByteArray()[0] == ImageShards.pixel(8, 0)) {
-                    throw new IllegalStateException("not this one");
-                  }
-                  return data;
-                })
-                .build();
-        NDManager manager = NDManager.newBaseManager()) {
-      Iterator<Batch> batches = dataset.getData(manager).iterator();
-      batches.next().close();
-      assertThatThrownBy(batches::next).hasMessage("not this one");
-      for (int i = 2; i < 5; i++) {
-        try (Batch batch = batches.next()) {
-          assertThat(batch.getLabels().singletonOrThrow().toLongArray()).startsWith(8L * i);
+    LiveResources.Snapshot before = NoLeaks.held();
+    // The manager outlives the dataset.
+    try (NDManager manager = NDManager.newBaseManager()) {
+      try (ShardDataset dataset =
+          shards(40, 40)
+              .optTransform(data -> {
+                if (data.get("image").toByteArray()[0] == ImageShards.pixel(8, 0)) {
+                  throw new IllegalStateException("not this one");
+                }
+                return data;
+              })
+              .build()) {
+        Iterator<Batch> batches = dataset.getData(manager).iterator();
+        batches.next().close();
+        assertThatThrownBy(batches::next).hasMessage("not this one");
+        for (int i = 2; i < 5; i++) {
+          try (Batch batch = batches.next()) {
+            assertThat(batch.getLabels().singletonOrThrow().toLongArray()).startsWith(8L * i);
+          }
         }
+        assertThat(batches.hasNext()).isFalse();
       }
-      assertThat(batches.hasNext()).isFalse();
+      assertThat(NoLeaks.held()).isEqualTo(before);
     }
   }
 

@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.ndarray.NDList;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -52,6 +53,36 @@ class PipelinedLoadTest {
     }
     closing.join();
     assertThat(ended).isTrue();
+  }
+
+  /// Their memory would stay until the garbage collector finds it.
+  @Test
+  void partsThatNobodyTookAreClosed() throws InterruptedException {
+    CountDownLatch loaded = new CountDownLatch(1);
+    AtomicBoolean closed = new AtomicBoolean();
+    NDList second =
+        new NDList() {
+          @Override
+          public void close() {
+            closed.set(true);
+          }
+        };
+    try (PipelinedLoad load =
+        new PipelinedLoad(
+            TransferOptions.defaults(),
+            new long[] {1, 1},
+            0,
+            (part, _) -> {
+              if (part == 1) {
+                loaded.countDown();
+              }
+              return new PipelinedLoad.Arrays(part == 1 ? List.of(second) : List.of());
+            })) {
+      load.next().close();
+      loaded.await();
+      assertThat(closed).isFalse();
+    }
+    assertThat(closed).isTrue();
   }
 
   @Test
