@@ -17,6 +17,8 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -28,6 +30,7 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -131,6 +134,26 @@ class NumpyWeightsTest {
         assertThat(some.get("a")).isEqualTo(all.get("a").get("1:3"));
         assertThat(some.get("s").toIntArray()).containsExactly(all.get("s").toIntArray());
       }
+    }
+  }
+
+  @Test
+  void decodedTensorsGoWhereTheyAreWanted() {
+    try (NDManager manager = NDManager.newBaseManager();
+        Weights weights = Weights.open(CORPUS.resolve("deflated.npz"))) {
+      NDList all = weights.load(manager);
+      Map<String, byte[]> given = new LinkedHashMap<>();
+      Map<String, Memory> memory = new LinkedHashMap<>();
+      for (String name : List.of("f", "a")) {
+        byte[] bytes = new byte[Math.toIntExact(weights.tensors().get(name).bytes())];
+        given.put(name, bytes);
+        memory.put(name, new Memory.OnHost(MemorySegment.ofArray(bytes)));
+      }
+      LiveResources.Snapshot before = NoLeaks.held();
+      TransferReport report = weights.copyToMemory(memory, LoadOptions.defaults());
+      assertThat(NoLeaks.held()).isEqualTo(before);
+      assertThat(report.bytes()).isEqualTo(given.get("f").length + given.get("a").length);
+      given.forEach((name, bytes) -> assertThat(bytes).isEqualTo(all.get(name).toByteArray()));
     }
   }
 

@@ -11,6 +11,7 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
@@ -43,6 +44,7 @@ import java.util.SequencedMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -246,6 +248,32 @@ class CheckpointStoreTest {
         .hasMessageContaining("another saver");
     first.close();
     open(Retention.ALL).close();
+  }
+
+  /// Without the refusal the saver would look for the file for ever.
+  @Test
+  @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+  void aLockThatLeadsNowhereIsAnError() throws IOException {
+    Files.createDirectories(root());
+    Path lock = root().resolve(".gantry.lock");
+    Files.createSymbolicLink(lock, parent.resolve("gone/lock"));
+    assertThatThrownBy(() -> open(Retention.ALL))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(lock.toString());
+    Files.delete(lock);
+    open(Retention.ALL).close();
+  }
+
+  @Test
+  void aCheckTellsHowManyBytesItHasRead() {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      CheckpointFolder saved = store.save(checkpoint(1), WriteOptions.defaults()).checkpoint();
+      List<Long> read = new ArrayList<>();
+      assertThat(CheckpointCheck.damage(session, saved, read::add).orElseThrow()).isEmpty();
+      assertThat(read)
+          .containsExactlyElementsOf(
+              saved.manifest().files().stream().map(Manifest.FileEntry::size).toList());
+    }
   }
 
   /// A second saver in this process must not release the first saver's lock when it is refused.

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.testing.MemoryStore;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -112,6 +113,46 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
       assertThat(MemoryStore.names(bucket + "/run")).noneMatch(name -> name.contains("step-2"));
     }
     assertThat(there()).containsExactly(1L, 5L);
+  }
+
+  /// Another saver takes the folder while this one lists it, and has uploaded its first file.
+  @Test
+  void aSaverThatHasLostTheFolderRemovesNothing() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      save(store, 1);
+    }
+    String uploaded = "gantry-step-9-9-0123456789abcdef/model.safetensors";
+    MemoryStore.beforeEachOpen(name -> {
+      if (name.equals(StoreFolder.MANIFEST)) {
+        MemoryStore.beforeEachOpen(null);
+        MemoryStore.put(
+            bucket + "/run/gantry-saver", "0123456789abcdef".getBytes(StandardCharsets.UTF_8));
+        MemoryStore.put(bucket + "/run/" + uploaded, new byte[5]);
+      }
+    });
+    try {
+      assertThatThrownBy(() -> open("b", Retention.ALL, Retention.ALL))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("another saver has taken this folder");
+    } finally {
+      MemoryStore.beforeEachOpen(null);
+    }
+    assertThat(MemoryStore.names(bucket + "/run")).contains(uploaded);
+  }
+
+  /// The saver that had the folder before ends its last upload meanwhile.
+  @Test
+  void aManifestThatComesWhileItsFilesAreRemovedIsRemovedToo() {
+    String left = "gantry-step-9-9-0123456789abcdef/";
+    MemoryStore.put(bucket + "/run/" + left + "model.safetensors", new byte[5]);
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.startsWith("remove")) {
+        MemoryStore.beforeEachWrite(null);
+        MemoryStore.put(bucket + "/run/" + left + StoreFolder.MANIFEST, new byte[3]);
+      }
+    });
+    open("a", Retention.ALL, Retention.ALL).close();
+    assertThat(MemoryStore.names(bucket + "/run")).noneMatch(name -> name.startsWith(left));
   }
 
   /// The first machine has saved steps 1 to 3; the second continues from step 1.

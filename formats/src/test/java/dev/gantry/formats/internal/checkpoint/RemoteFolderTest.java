@@ -121,6 +121,44 @@ class RemoteFolderTest extends RemoteFolderFixture {
     assertThat(there()).containsExactly(1L, 2L);
   }
 
+  @Test
+  void waitingForUploadsTriesThoseThatFailed() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      refuseWrites();
+      save(store, 1);
+      assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
+      MemoryStore.beforeEachWrite(null);
+      store.awaitUploads();
+      assertThat(there()).containsExactly(1L);
+    }
+  }
+
+  @Test
+  void whatIsRemovedByHandBeforeItsUploadHoldsUpNothing() throws IOException {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      refuseWrites();
+      save(store, 1);
+      assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
+      TestCheckpoints.delete(folder.resolve("a/gantry-step-1"));
+      MemoryStore.beforeEachWrite(null);
+      save(store, 2);
+      store.awaitUploads();
+    }
+    assertThat(there()).containsExactly(2L);
+  }
+
+  @Test
+  void onlyFoldersWithoutAManifestAreUnfinished() {
+    try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
+      save(store, 1);
+    }
+    String left = "gantry-step-9-9-0123456789abcdef";
+    MemoryStore.put(bucket + "/run/" + left + "/model.safetensors", new byte[5]);
+    CheckpointListing found = RemoteScan.of(session, (Location.Remote) remote).listing();
+    assertThat(found.saves()).hasSize(1);
+    assertThat(found.unfinished()).containsExactly(left);
+  }
+
   private static void refuseWrites() {
     MemoryStore.beforeEachWrite(_ -> {
       throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
@@ -317,7 +355,7 @@ class RemoteFolderTest extends RemoteFolderFixture {
 
   @Test
   void wrongPlacesAreMisuse() {
-    for (String place : List.of("/tmp/x", "memory://b/f?x=1")) {
+    for (String place : List.of("/tmp/x", "memory://b/f?x=1", "memory://b/f#x")) {
       assertThatThrownBy(() ->
               CheckpointStore.open(
                   session,

@@ -227,6 +227,25 @@ class StoreListTest {
     assertThatThrownBy(second::manifest)
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("changed-manifest");
+    // The step is saved again after it was removed, so another save has the folder's name.
+    TestCheckpoints.delete(manifest(2).getParent());
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 2);
+    }
+    assertThatThrownBy(second.afresh()::manifest)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("changed-manifest");
+  }
+
+  @Test
+  void aFolderWithoutAManifestIsUnfinished() throws IOException {
+    try (CheckpointStore store = open(Retention.ALL)) {
+      save(store, 1, 2);
+      Files.delete(manifest(2));
+      CheckpointListing found = CheckpointStore.list(session, root());
+      assertThat(found.saves()).hasSize(1);
+      assertThat(found.unfinished()).containsExactly("gantry-step-2");
+    }
   }
 
   private static CheckpointFolder saved(long step, long sequence) {
