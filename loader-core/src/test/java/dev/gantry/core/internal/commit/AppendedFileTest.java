@@ -199,4 +199,16 @@ class AppendedFileTest {
     everyFile(root, "after the failure", name -> holds(root, name, OLD));
     assertThat(calls.count(Function.PWRITE)).isEqualTo(1);
   }
+
+
+  @Test
+  void everyFolderIsSynchronised() throws IOException {
+    Path other = Files.createDirectory(root.resolve("other"));
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE).at(Function.FSYNC, 4, new Fails(Errno.EIO));
+    AppendedFile first = new AppendedFile(calls, root.resolve("first"), new SessionCounters());
+    AppendedFile second = new AppendedFile(calls, other.resolve("second"), new SessionCounters());
+    assertThatThrownBy(() -> AppendedFile.commit(List.of(first, second)))
+        .hasMessageContaining("fsync failed: " + other + ":");
+  }
 }

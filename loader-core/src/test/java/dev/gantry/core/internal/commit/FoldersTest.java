@@ -147,4 +147,15 @@ class FoldersTest {
     assertThat(Folders.parent(Path.of("file"))).isEqualTo(Path.of("."));
     assertThat(Folders.parent(Path.of("/file"))).isEqualTo(Path.of("/"));
   }
+
+
+  @Test
+  void aFolderThatMayNotLastIsNotLeftForTheNextTry() {
+    calls.at(Function.FSYNC, 1, new Fails(Errno.EIO));
+    Path made = root.resolve("made");
+    assertThat(failureOf(() -> folders.create(made)))
+        .hasMessage("fsync failed: %s: %s", root, words(Errno.EIO));
+    folders.create(made);
+    assertThat(made).isDirectory();
+  }
 }

@@ -7,6 +7,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.LiveResources;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -55,6 +56,41 @@ class HostSnapshotTest extends SnapshotContract {
     NewFile file = new NewFile(Path.of("file"), List.of(new Memory.OnHost(much)));
     try (SnapshotMemory memory = new SnapshotMemory(limits())) {
       assertThat(memory.reserve(List.of(file))).isEmpty();
+    }
+  }
+
+
+  private List<NewFile> file(int bytes) {
+    return List.of(new NewFile(folder.resolve("file"), List.of(source(new byte[bytes]))));
+  }
+
+  @Test
+  void snapshotsAtOnceKeepTheLimitTogether() {
+    try (SnapshotMemory memory = new SnapshotMemory(new SnapshotLimits(0, 15_000))) {
+      try (Snapshot _ = take(memory, file(10_000)).orElseThrow()) {
+        assertThat(take(memory, file(10_000))).isEmpty();
+      }
+      take(memory, file(10_000)).orElseThrow().close();
+    }
+  }
+
+  @Test
+  void aLargerSnapshotGetsTheRoomOfASmallerOne() {
+    try (SnapshotMemory memory = new SnapshotMemory(new SnapshotLimits(0, 25_000))) {
+      take(memory, file(10_000)).orElseThrow().close();
+      take(memory, file(20_000)).orElseThrow().close();
+    }
+  }
+
+  @Test
+  void memoryThatIsTooSmallIsPreparedAnew() {
+    try (SnapshotMemory memory = new SnapshotMemory(limits())) {
+      take(memory, file(10_000)).orElseThrow().close();
+      assertThat(memory.prepare(file(20_000))).isTrue();
+      LiveResources.Snapshot held = LiveResources.snapshot();
+      try (Snapshot _ = take(memory, file(20_000)).orElseThrow()) {
+        assertThat(LiveResources.snapshot()).isEqualTo(held);
+      }
     }
   }
 }

@@ -3,15 +3,22 @@ package dev.gantry.core.internal.commit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.Memory;
+import dev.gantry.core.Source;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.ChildJvm;
+import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -104,5 +111,41 @@ class LeftoversTest {
       assertThat(folderOfThatName).exists();
       assertThat(notHeld).exists();
     }
+  }
+
+
+  @Test
+  void aSaveRemovesThemToo() throws IOException {
+    Path left = Files.createFile(folder.resolve(".gantry-0123456789abcdef.held.tmp"));
+    try (GantrySession gantry = GantrySession.open()) {
+      gantry.write(List.of(new NewFile(folder.resolve("ours"), List.of())), WriteOptions.defaults());
+    }
+    assertThat(left).doesNotExist();
+  }
+
+  @Test
+  void theFilesOfASaveAreHeldUntilTheyHaveTheirNames() {
+    List<Boolean> held = new ArrayList<>();
+    FaultyFileCalls calls = new FaultyFileCalls(CALLS);
+    Folders folders = new Folders(CALLS);
+    calls.at(
+        FaultyFileCalls.Function.RENAME,
+        1,
+        new FaultyFileCalls.After(() -> {
+          try (Stream<Path> files = Files.list(folder)) {
+            files.map(folders::isBeingWritten).forEach(held::add);
+          } catch (IOException e) {
+            throw new UncheckedIOException(e);
+          }
+        }));
+    Source bytes = new Memory.OnHost(MemorySegment.ofArray(new byte[100]));
+    try (GantrySession gantry = Sessions.over(calls)) {
+      gantry.write(
+          List.of(
+              new NewFile(folder.resolve("first"), List.of(bytes)),
+              new NewFile(folder.resolve("second"), List.of(bytes))),
+          WriteOptions.defaults());
+    }
+    assertThat(held).containsExactly(true, true);
   }
 }
