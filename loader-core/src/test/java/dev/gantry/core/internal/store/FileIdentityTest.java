@@ -16,6 +16,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileTime;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -104,5 +105,14 @@ class FileIdentityTest extends SourceFileFixture {
       Files.delete(path);
       path = saved;
     }
+  }
+
+  /// Two writes within a tick of the clock may have one time.
+  @Test
+  void aFileThatGrewWithinATickOfTheClockIsNotWhatItWas() throws IOException {
+    SourceFile.Identity before = identity();
+    Files.write(path, new byte[1], StandardOpenOption.APPEND);
+    Files.setLastModifiedTime(path, FileTime.from(before.modifiedNanos(), NANOSECONDS));
+    assertThat(identity()).isNotEqualTo(before);
   }
 }

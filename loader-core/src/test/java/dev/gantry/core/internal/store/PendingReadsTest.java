@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
@@ -9,9 +10,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -47,7 +50,7 @@ class PendingReadsTest {
     file.close();
   }
 
-  private final class HeldFile implements StoredFile {
+  private class HeldFile implements StoredFile {
     @Override
     public long size() {
       return Long.MAX_VALUE;
@@ -172,6 +175,9 @@ class PendingReadsTest {
     try (PendingReads reads = new PendingReads()) {
       start(reads, 100, () -> {});
       start(reads, 100, () -> {});
+      start(reads, 100, () -> {});
+      // A success gives back a retry, and no more than there were.
+      held.remove().completed();
       ReadRequest read = held.remove();
       for (int i = 0; i < PendingReads.MAX_RETRIES; i++) {
         assertThat(read.mayRetry()).isTrue();
@@ -186,6 +192,7 @@ class PendingReadsTest {
   @Test
   void theSlowestFewAreAskedForASecondTime() throws InterruptedException {
     CountDownLatch hedged = new CountDownLatch(1);
+    CountDownLatch next = new CountDownLatch(1);
     List<Integer> others = new CopyOnWriteArrayList<>();
     try (PendingReads reads = new PendingReads()) {
       for (int i = 0; i < 15; i++) {
@@ -194,10 +201,13 @@ class PendingReadsTest {
       List<ReadRequest> slow = List.of(held.remove(), held.remove(), held.remove());
       slow.get(0).whenSlow(hedged::countDown);
       slow.get(1).whenSlow(() -> others.add(1));
+      slow.get(1).whenSlow(next::countDown);
       slow.get(2).whenSlow(() -> others.add(2));
       held.forEach(ReadRequest::completed);
       hedged.await();
       assertThat(others).isEmpty();
+      slow.get(0).completed();
+      next.await();
     }
   }
 
@@ -224,5 +234,45 @@ class PendingReadsTest {
       assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
       assertThat(Thread.interrupted()).isTrue();
     }
+  }
+
+  @Test
+  void aReadThatFailsEndsThoseOfTheSameCall() {
+    TransferException reason = new TransferException("read", "held", new Failure.EndOfFile(1));
+    StoredFile failing =
+        new HeldFile() {
+          @Override
+          public void read(ReadRequest request) {
+            if (request.offset() == 0) {
+              super.read(request);
+            } else {
+              request.failed(reason);
+            }
+          }
+        };
+    MemorySegment memory = MemorySegment.ofAddress(4096).reinterpret(9 << 20);
+    try (SourceFile two = new SourceFile(LOCATION, failing)) {
+      assertThat(catchThrowable(() -> two.read(memory, 0, memory.byteSize(), false)))
+          .isSameAs(reason);
+    }
+  }
+
+  /// A file may be read millions of times.
+  @Test
+  void aFileForgetsReadsThatHaveEnded() {
+    try (PendingReads reads = new PendingReads()) {
+      WeakReference<ReadRequest> read = new WeakReference<>(ended(reads));
+      Latches.awaitThat(() -> {
+        System.gc();
+        return read.refersTo(null);
+      });
+    }
+  }
+
+  private ReadRequest ended(PendingReads reads) {
+    start(reads, 100, () -> {});
+    ReadRequest read = held.remove();
+    read.completed();
+    return read;
   }
 }

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -118,5 +119,65 @@ class RequestEndTest {
     request.start();
     request.succeed(request.begun.getFirst());
     return request;
+  }
+
+  @Test
+  void twoAttemptsAtOnceAreTheMost() {
+    Request request = new Request(cancellation, 5, () -> {});
+    request.start();
+    request.hedge();
+    request.hedge();
+    assertThat(request.begun).hasSize(2);
+    request.succeed(request.begun.getLast());
+  }
+
+  /// The attempt that is still under way would write to memory that the caller uses.
+  @Test
+  void theAttemptThatComesFirstStopsTheOther() {
+    AtomicInteger stopped = new AtomicInteger();
+    Request request = new Request(cancellation, 2, stopped::incrementAndGet);
+    request.start();
+    request.hedge();
+    request.succeed(request.begun.getFirst());
+    assertThat(request.end).isCompleted();
+    assertThat(stopped).hasValue(2);
+  }
+
+  @Test
+  void anAttemptThatWasStoppedEndsNothingAnyMore() {
+    Request request = new Request(cancellation, 2, () -> {});
+    request.start();
+    request.hedge();
+    request.fail(request.begun.getFirst(), RemoteFault.passing("for now"));
+    request.succeed(request.begun.getFirst());
+    assertThat(request.end).isNotDone();
+    request.succeed(request.begun.getLast());
+    assertThat(request.end).isCompleted();
+  }
+
+  @Test
+  void aLastingFaultOfOneOfTwoAttemptsEndsTheRequest() {
+    Request request = new Request(cancellation, 5, () -> {});
+    request.start();
+    request.hedge();
+    request.fail(request.begun.getFirst(), RemoteFault.lasting(404, "Not Found"));
+    assertThat(request.end.exceptionNow()).hasMessageContaining("Not Found");
+  }
+
+  @Test
+  void aServerThatAsksToWaitIsWaitedForAMinuteAtMost() {
+    RetryLimits limits = new RetryLimits(5, Duration.ofMillis(1), Duration.ofMinutes(1));
+    assertThat(limits.pauseAfter(1, RemoteFault.of(true, 503, "busy", "7")))
+        .contains(Duration.ofSeconds(7));
+    assertThat(limits.pauseAfter(1, RemoteFault.of(true, 503, "busy", "61"))).isEmpty();
+    assertThat(limits.pauseAfter(5, RemoteFault.of(true, 503, "busy", "7"))).isEmpty();
+  }
+
+  @Test
+  void pausesGrowToTenSeconds() {
+    RetryLimits limits = new RetryLimits(30, Duration.ofMillis(200), Duration.ofMinutes(1));
+    assertThat(limits.pauseAfter(20, RemoteFault.passing("for now")))
+        .hasValueSatisfying(pause ->
+            assertThat(pause).isBetween(Duration.ofSeconds(5), Duration.ofSeconds(10)));
   }
 }
