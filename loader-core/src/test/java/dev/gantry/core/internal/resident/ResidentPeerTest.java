@@ -33,6 +33,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// A client whose servers are not Gantry's, or send false data.
@@ -164,6 +165,7 @@ class ResidentPeerTest {
     ResidentPart b = file("b", BYTES, 0, 0, 0, 0);
     String reason = "the server's catalogue does not fit its descriptors";
     isRefused(catalogue("", "a", a, b), BYTES, true, reason);
+    isRefused(catalogue("", ""), BYTES, true, reason);
   }
 
   private static byte[] header(int protocol) {
@@ -186,11 +188,12 @@ class ResidentPeerTest {
     Cleanup.join(server);
   }
 
-  /// The client allocates no memory for such a catalogue.
-  @Test
-  void aCatalogueThatIsTooLongIsRefusedByItsHeader() {
+  /// The client allocates no memory for such an answer.
+  @ParameterizedTest
+  @CsvSource({"12, 100001", "12, -1", "16, 67108865", "16, -1"})
+  void anAnswerThatIsTooLongIsRefusedByItsHeader(int at, int count) {
     byte[] header = header(Frames.PROTOCOL);
-    ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putInt(16, Integer.MAX_VALUE);
+    ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putInt(at, count);
     Thread server = answer(client -> LocalSockets.send(client, header, 0, List.of()));
     assertThatThrownBy(() -> ResidentWeights.hold(location).close())
         .isInstanceOf(TransferException.class)

@@ -286,4 +286,29 @@ class ResidentServerTest {
     assertThat(lines.subList(2, 4)).containsExactly("null", "a client has version 1; 1 now");
     assertThat(lines.getLast()).startsWith("a client of version 1 left");
   }
+
+  @Test
+  void aVersionThatComesAfterTheEndIsFreed() throws IOException {
+    ResidentServer server = ResidentServer.listen(folder.resolve("s.sock"), log::add);
+    List<String> before = OwnProcess.programsDescriptors();
+    ResidentImage late = image(session, file, 1, "weights");
+    server.close();
+    server.publish(late);
+    assertThat(before).containsAll(OwnProcess.programsDescriptors());
+  }
+
+  @Test
+  void aClosedClientServesNoFilesAndAClosedServerLeavesNoSocket() {
+    Path socket = folder.resolve("s.sock");
+    try (ResidentServer server = serve(socket)) {
+      ResidentWeights held = ResidentWeights.hold(server.location());
+      Location entry = held.entry();
+      ResidentFile opened = ResidentStore.find(entry).orElseThrow();
+      held.close();
+      assertThat(ResidentStore.find(entry)).isEmpty();
+      assertThat(held.open(entry)).isEmpty();
+      opened.close();
+    }
+    assertThat(socket).doesNotExist();
+  }
 }

@@ -5,17 +5,23 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -37,6 +43,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Loads into memory of the CPU.
 @ExtendWith(NoLeaks.class)
@@ -226,6 +233,40 @@ class LoadTest {
       for (Future<String> load : threads.invokeAll(loads)) {
         assertThat(load.get()).isEmpty();
       }
+    }
+  }
+
+  /// A store whose client takes an interruption for a fault, as HTTP clients do.
+  private record Interrupted(Cancellation cancellation) implements Store {
+    @Override
+    public Set<String> schemes() {
+      return Set.of("interrupted");
+    }
+
+    @Override
+    public StoredFile open(Location file, CachePolicy policy) {
+      cancellation.cancel();
+      assertThat(Thread.currentThread().isInterrupted()).isTrue();
+      throw new IllegalStateException("the request was interrupted");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCancellationEndsTheOpeningOfARemoteFileAndLeavesTheThreadAsItWas(boolean interrupted) {
+    Cancellation cancellation = new Cancellation();
+    Extent extent = new Extent(Location.of("interrupted://there/file"), 0, 1);
+    try (GantrySession session =
+        GantrySession.open(FileCalls.ofPlatform(), List.of(new Interrupted(cancellation)))) {
+      TransferOptions options = small().withCancellation(cancellation);
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+      assertThatExceptionOfType(TransferException.class)
+          .isThrownBy(
+              () -> session.load(List.of(new ExtentRequest(extent, 1)), Device.HOST, options))
+          .satisfies(failed -> assertThat(failed.failure()).isEqualTo(new Failure.Cancelled()));
+      assertThat(Thread.interrupted()).isEqualTo(interrupted);
     }
   }
 }
