@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.commit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
@@ -14,6 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -103,6 +105,19 @@ class DirectWriteStubTest extends WriteContract {
     WriteReport report = write(folder.resolve("file"), options(), part(0, 2 * REQUEST));
     assertThat(report.bytesByTransport()).isEqualTo(Map.of(Transport.GDS, 2L * REQUEST));
     assertThat(cuFile.calls("cuFileWrite")).isEqualTo(2 * Math.ceilDiv(REQUEST, 1000));
+  }
+
+  @Test
+  @Timeout(60)
+  void aWriteOfNothingIsAnErrorAndNoEndlessLoop() {
+    cuFile.limit(0);
+    assertThatThrownBy(() ->
+            write(
+                folder.resolve("file"),
+                options().withTransport(Transport.GDS),
+                part(0, 2 * REQUEST)))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("cuFileWrite failed: ");
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.CuFile;
@@ -17,11 +18,13 @@ import dev.gantry.testing.stub.NativeStubs;
 import dev.gantry.testing.stub.StubControls;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -176,6 +179,36 @@ class VectorReadStubTest extends DeviceMemoryReadContract {
       requireRead(block);
     }
     assertThat(cuFile.calls("cuFileReadv")).isGreaterThanOrEqualTo(PARTS * 2 / 3);
+  }
+
+  @Test
+  void shortCountsOfALargePieceAreContinuedAndLeaveTheMemoryBehindIt() {
+    int half = 1 << 20;
+    cuFile.limit(300_000);
+    try (Block block = allocate(2 * half, (byte) 7)) {
+      gantry.read(
+          List.of(new ReadInto("a", new Extent(first, 0, half), block.memory().slice(0, half))),
+          direct().withTransport(Transport.GDS));
+      byte[] expected = Arrays.copyOf(TestFiles.bytes(1, half), 2 * half);
+      Arrays.fill(expected, half, 2 * half, (byte) 7);
+      assertThat(Arrays.mismatch(block.bytes(), expected)).isEqualTo(-1);
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void aReadOfNothingIsAnErrorAndNoEndlessLoop() {
+    cuFile.limit(0);
+    TransferOptions options = direct().withTransport(Transport.GDS);
+    try (Block block = allocate(PARTS * BYTES, (byte) 0)) {
+      List<ReadInto> parts = parts(block);
+      assertThatThrownBy(() -> gantry.read(parts, options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("cuFileReadv failed: " + first);
+      assertThatThrownBy(() -> gantry.read(parts.subList(0, 1), options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("cuFileRead failed: " + first);
+    }
   }
 
   @Test
