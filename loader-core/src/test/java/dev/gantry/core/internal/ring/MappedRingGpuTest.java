@@ -3,7 +3,9 @@ package dev.gantry.core.internal.ring;
 
 import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
@@ -91,6 +93,17 @@ class MappedRingGpuTest extends DeviceRingContract {
     try (PrefetchRing<Integer> ring = gantry.ring(options(2), source)) {
       await(planned);
       requireAll(TestFiles.bytes(7, COUNT * BLOCK), ring);
+    }
+  }
+
+  @Test
+  void aBatchThatNoKernelFetchesIsRefused() {
+    Path file = TestFiles.write(folder.resolve("blocks"), 7, BLOCK);
+    BatchPlanSource<Integer> source = () -> Optional.of(block(file, 0));
+    try (PrefetchRing<Integer> ring = gantry.ring(options(2), source)) {
+      assertThatThrownBy(ring::next)
+          .isInstanceOf(DeviceUnavailableException.class)
+          .hasMessageContaining("transport mapped was asked for and cannot serve");
     }
   }
 

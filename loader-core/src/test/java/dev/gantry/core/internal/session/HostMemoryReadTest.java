@@ -8,6 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.TestFiles;
@@ -103,6 +104,21 @@ class HostMemoryReadTest extends MemoryReadContract {
           List.of(new ReadInto("w", new Extent(first, 8192, 1 << 20), block.memory())),
           TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT));
       assertThat(calls.count(FaultyFileCalls.Function.PREAD) - before).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void memoryOnBlocksGetsBytesFromAnyOffsetOfAFile() {
+    Extent extent = new Extent(first, 77, 8192);
+    for (CachePolicy policy : CachePolicy.values()) {
+      try (Block block = allocate(8192, (byte) 0)) {
+        TransferReport report =
+            gantry.read(
+                List.of(new ReadInto("w", extent, block.memory())),
+                TransferOptions.defaults().withCachePolicy(policy));
+        assertThat(block.bytes()).as("%s", policy).isEqualTo(TestFiles.expected(extent));
+        assertThat(policy != CachePolicy.BUFFERED || report.directBytes() == 0).isTrue();
+      }
     }
   }
 }

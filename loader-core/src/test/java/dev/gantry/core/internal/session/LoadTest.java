@@ -32,13 +32,16 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -267,6 +270,43 @@ class LoadTest {
               () -> session.load(List.of(new ExtentRequest(extent, 1)), Device.HOST, options))
           .satisfies(failed -> assertThat(failed.failure()).isEqualTo(new Failure.Cancelled()));
       assertThat(Thread.interrupted()).isEqualTo(interrupted);
+    }
+  }
+
+  /// A store with one file that cannot be opened, and one whose opening ends by an interruption.
+  private record Hanging() implements Store {
+    @Override
+    public Set<String> schemes() {
+      return Set.of("hanging");
+    }
+
+    @Override
+    public StoredFile open(Location file, CachePolicy policy) {
+      if (file.fileName().equals("fails")) {
+        throw new TransferException("open", file.toString(), new Failure.Remote(404, "Not Found"));
+      }
+      try {
+        new CountDownLatch(1).await();
+      } catch (InterruptedException _) {
+        Thread.currentThread().interrupt();
+      }
+      throw new IllegalStateException("the request was interrupted");
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void aFileThatCannotBeOpenedEndsTheOpeningOfOthers() {
+    List<ExtentRequest> wanted =
+        Stream.of("hangs", "fails")
+            .map(name -> new Extent(Location.of("hanging://there/" + name), 0, 1))
+            .map(extent -> new ExtentRequest(extent, 1))
+            .toList();
+    try (GantrySession session =
+        GantrySession.open(FileCalls.ofPlatform(), List.of(new Hanging()))) {
+      assertThatExceptionOfType(TransferException.class)
+          .isThrownBy(() -> session.load(wanted, Device.HOST, small()))
+          .withMessageContaining("Not Found");
     }
   }
 }

@@ -213,6 +213,14 @@ class DirectTransportStubTest extends TransportContract {
   }
 
   @Test
+  void aFileThatCuFileRefusedKeepsNoOtherWayAway() {
+    cuFile.fail("cuFileHandleRegister", 1, INTERNAL_ERROR, 0);
+    assertThat(load(direct()).bytesByTransport()).containsOnlyKeys(Transport.STAGED);
+    assertThat(load(direct().withTransport(Transport.COMPAT)).bytesByTransport())
+        .containsOnlyKeys(Transport.COMPAT);
+  }
+
+  @Test
   void aDriverThatOthersOpenedForTheCpuAsWellIsNotBelieved() {
     CuFile others = CuFile.find().orElseThrow(AssertionError::new);
     others.openDriver();
