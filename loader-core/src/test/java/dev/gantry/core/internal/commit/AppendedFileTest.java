@@ -200,7 +200,6 @@ class AppendedFileTest {
     assertThat(calls.count(Function.PWRITE)).isEqualTo(1);
   }
 
-
   @Test
   void everyFolderIsSynchronised() throws IOException {
     Path other = Files.createDirectory(root.resolve("other"));

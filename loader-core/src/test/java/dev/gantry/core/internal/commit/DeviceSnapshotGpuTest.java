@@ -20,7 +20,6 @@ class DeviceSnapshotGpuTest extends DeviceSnapshotContract {
     return DEVICE;
   }
 
-
   @Test
   void snapshotsAtOnceKeepTheLimitTogether() {
     List<NewFile> files =

@@ -148,7 +148,6 @@ class FoldersTest {
     assertThat(Folders.parent(Path.of("/file"))).isEqualTo(Path.of("/"));
   }
 
-
   @Test
   void aFolderThatMayNotLastIsNotLeftForTheNextTry() {
     calls.at(Function.FSYNC, 1, new Fails(Errno.EIO));

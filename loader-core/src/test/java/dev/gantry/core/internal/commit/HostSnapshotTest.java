@@ -59,7 +59,6 @@ class HostSnapshotTest extends SnapshotContract {
     }
   }
 
-
   private List<NewFile> file(int bytes) {
     return List.of(new NewFile(folder.resolve("file"), List.of(source(new byte[bytes]))));
   }

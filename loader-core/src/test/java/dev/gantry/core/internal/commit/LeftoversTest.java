@@ -113,12 +113,12 @@ class LeftoversTest {
     }
   }
 
-
   @Test
   void aSaveRemovesThemToo() throws IOException {
     Path left = Files.createFile(folder.resolve(".gantry-0123456789abcdef.held.tmp"));
     try (GantrySession gantry = GantrySession.open()) {
-      gantry.write(List.of(new NewFile(folder.resolve("ours"), List.of())), WriteOptions.defaults());
+      gantry.write(
+          List.of(new NewFile(folder.resolve("ours"), List.of())), WriteOptions.defaults());
     }
     assertThat(left).doesNotExist();
   }

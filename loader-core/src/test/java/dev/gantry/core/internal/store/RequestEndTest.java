@@ -177,7 +177,7 @@ class RequestEndTest {
   void pausesGrowToTenSeconds() {
     RetryLimits limits = new RetryLimits(30, Duration.ofMillis(200), Duration.ofMinutes(1));
     assertThat(limits.pauseAfter(20, RemoteFault.passing("for now")))
-        .hasValueSatisfying(pause ->
-            assertThat(pause).isBetween(Duration.ofSeconds(5), Duration.ofSeconds(10)));
+        .hasValueSatisfying(
+            pause -> assertThat(pause).isBetween(Duration.ofSeconds(5), Duration.ofSeconds(10)));
   }
 }
