@@ -108,7 +108,7 @@ record DcpTraining(NewDcp folder, ArraySources sources) implements AutoCloseable
     Path metadata = folder.resolve(NewDcp.METADATA_FILE);
     WeightsCatalogue saved =
         WeightsFormats.open(session, Location.of(Files.exists(metadata) ? metadata : folder));
-    TorchTraining.of(trainer, names.rules()).restore(session, saved);
+    TorchTraining.of(trainer, names.rules()).restore(session, folder, saved);
     return saved.metadata();
   }
 

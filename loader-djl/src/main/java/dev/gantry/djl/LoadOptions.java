@@ -246,7 +246,14 @@ public final class LoadOptions {
       }
       return new LoadOptions(
           new LoadSettings(
-              Optional.ofNullable(device), types, partial, skipMismatched, lazy, transfer, report),
+              Optional.ofNullable(device),
+              types,
+              partial,
+              skipMismatched,
+              lazy,
+              transfer,
+              report,
+              true),
           selection,
           verify,
           slice);

@@ -19,6 +19,7 @@ import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -127,9 +128,10 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   /// Sets model and optimizer to the values in a folder. All tensors are loaded to the host before
   /// any parameter changes.
   ///
+  /// @param folder the folder, for messages
   /// @throws MisuseException if the tensors do not fit the parameters by the rules; nothing has changed then
-  public void restore(GantrySession session, WeightsCatalogue folder) {
-    Found found = Found.of(folder);
+  public void restore(GantrySession session, Path folder, WeightsCatalogue saved) {
+    Found found = Found.of(folder, saved);
     NDManager trainers = parts.trainer().getManager();
     try (NDManager host = trainers.newSubManager(Device.cpu())) {
       SequencedMap<String, NDArray> model =
@@ -141,8 +143,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
         load(session, host, tensors, shapes(paths), rules.of(paths))
             .forEach((path, array) -> arrays.put(state + "/" + path, array));
       }
-      SavedOptimizer<ArrayKind> saved = saved(arrays, steps(session, host, found));
-      try (StateReplacement replacement = optimizer.replace(optimizer.counted(saved, 1))) {
+      SavedOptimizer<ArrayKind> state = saved(arrays, steps(session, host, found));
+      try (StateReplacement replacement = optimizer.replace(optimizer.counted(state, 1))) {
         copy(model, parts.targets());
         parts.clearGradients();
         copy(arrays, replacement.targets());
@@ -235,8 +237,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   private record Found(
       SequencedMap<String, StoredTensor> model, SequencedMap<String, StoredTensor> states) {
     /// Finds the names that the program gave to model and optimizer, by a tensor that both have.
-    static Found of(WeightsCatalogue folder) {
-      SequencedMap<String, StoredTensor> all = folder.tensors();
+    static Found of(Path folder, WeightsCatalogue saved) {
+      SequencedMap<String, StoredTensor> all = saved.tensors();
       String model = MODEL;
       String states = STATE;
       String first =
@@ -268,11 +270,13 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
       }
       if (found.model.isEmpty()) {
         throw new MisuseException(
-            "the folder must have a model: no name of its %s tensors begins with '%s'%s"
+            "%s must have a model, whose tensors' names begin with '%s' (%s)"
                 .formatted(
-                    all.size(),
+                    folder,
                     model,
-                    all.isEmpty() ? "" : " (the first is '" + all.firstEntry().getKey() + "')"));
+                    all.isEmpty()
+                        ? "it has no tensors"
+                        : "its first tensor is '" + all.firstEntry().getKey() + "'"));
       }
       return found;
     }

@@ -15,6 +15,7 @@ import java.util.function.Consumer;
 ///     parameter keeps its value
 /// @param lazy whether files are mapped rather than read
 /// @param report receives the report of the transfer
+/// @param byOptions whether the caller has the options of a load, which errors then advise
 public record LoadSettings(
     Optional<ai.djl.Device> device,
     TypePolicy types,
@@ -22,7 +23,8 @@ public record LoadSettings(
     boolean skipMismatched,
     boolean lazy,
     TransferOptions transfer,
-    Consumer<TransferReport> report) {
+    Consumer<TransferReport> report,
+    boolean byOptions) {
   public static final LoadSettings DEFAULTS =
       new LoadSettings(
           Optional.empty(),
@@ -31,9 +33,11 @@ public record LoadSettings(
           false,
           false,
           TransferOptions.defaults(),
-          _ -> {});
+          _ -> {},
+          false);
 
   public LoadSettings withTransfer(TransferOptions chosen) {
-    return new LoadSettings(device, types, partial, skipMismatched, lazy, chosen, report);
+    return new LoadSettings(
+        device, types, partial, skipMismatched, lazy, chosen, report, byOptions);
   }
 }

@@ -35,13 +35,11 @@ public record ParameterFit(
   record Target(
       Parameter parameter, ParameterPlan.Tensors fill, TensorShape shape, DataType type) {}
 
-  /// @param skipMismatched whether parameters of other shapes than their tensors are left out
-  /// @param types the types of parameters that have no array
-  /// @param otherwise the type if `types` names none; empty for the stored type
+  /// @param otherwise the type of parameters that have no array, if the settings name none; empty for
+  ///     the stored type
   /// @throws MisuseException if a tensor does not fit its parameter, or a parameter's array cannot be
   ///     changed
-  static ParameterFit of(
-      ParameterPlan plan, boolean skipMismatched, TypePolicy types, Optional<DataType> otherwise) {
+  static ParameterFit of(ParameterPlan plan, LoadSettings settings, Optional<DataType> otherwise) {
     SequencedMap<String, Target> targets = new LinkedHashMap<>();
     SequencedMap<String, Mismatch> mismatched = new LinkedHashMap<>();
     plan.fills()
@@ -50,7 +48,7 @@ public record ParameterFit(
           if (fill instanceof ParameterPlan.Tensors made) {
             TensorShape shape = shape(path, made);
             Parameter parameter = made.parameter();
-            if (skipMismatched && !fits(parameter, shape)) {
+            if (settings.skipMismatched() && !fits(parameter, shape)) {
               mismatched.put(
                   path,
                   new Mismatch(
@@ -59,8 +57,8 @@ public record ParameterFit(
                           .formatted(shape(parameter), String.join(", ", made.names()), shape)));
               return;
             }
-            requireFit(path, made, shape);
-            DataType type = type(path, made, types, otherwise);
+            requireFit(path, made, shape, settings);
+            DataType type = type(path, made, settings, otherwise);
             targets.put(path, new Target(parameter, made, shape, type));
           }
           if (fill.parameter().isInitialized()) {
@@ -105,7 +103,8 @@ public record ParameterFit(
     return whole;
   }
 
-  private static void requireFit(String path, ParameterPlan.Tensors fill, TensorShape whole) {
+  private static void requireFit(
+      String path, ParameterPlan.Tensors fill, TensorShape whole, LoadSettings settings) {
     if (!fits(fill.parameter(), whole)) {
       StoredTensor first = fill.tensors().getFirst();
       TensorShape wanted = shape(fill.parameter());
@@ -118,7 +117,7 @@ public record ParameterFit(
               + (whole.equals(first.shape()) ? "" : ", and this gives " + whole)
               + (areTransposed(whole, wanted)
                   ? transposeHint(fill)
-                  : "; optSkipMismatched(true) leaves it as it is"));
+                  : settings.byOptions() ? "; optSkipMismatched(true) leaves it as it is" : ""));
     }
   }
 
@@ -158,7 +157,11 @@ public record ParameterFit(
   }
 
   private static DataType type(
-      String path, ParameterPlan.Tensors fill, TypePolicy types, Optional<DataType> otherwise) {
+      String path,
+      ParameterPlan.Tensors fill,
+      LoadSettings settings,
+      Optional<DataType> otherwise) {
+    TypePolicy types = settings.types();
     Parameter parameter = fill.parameter();
     Optional<DataType> type = Optional.empty();
     for (StoredTensor tensor : fill.tensors()) {
@@ -173,9 +176,10 @@ public record ParameterFit(
             case CONVERT ->
                 wanted
                     .filter(DataType::isFloating)
-                    .orElseThrow(() -> mismatch(path, fill, tensor, unheld(tensor.dtype())));
+                    .orElseThrow(
+                        () -> mismatch(path, fill, tensor, unheld(tensor.dtype(), settings)));
             case NONE -> stored.orElseThrow();
-            case IMPOSSIBLE -> throw mismatch(path, fill, tensor, unheld(tensor.dtype()));
+            case IMPOSSIBLE -> throw mismatch(path, fill, tensor, unheld(tensor.dtype(), settings));
           };
       if (parameter.isInitialized() && !wanted.equals(Optional.of(found))) {
         throw mismatch(path, fill, tensor, "the parameter is of type " + wanted.orElseThrow());
@@ -191,8 +195,10 @@ public record ParameterFit(
     return type.orElseThrow();
   }
 
-  private static String unheld(DType dtype) {
-    return "DJL holds no " + dtype + "; optCast gives it another type";
+  private static String unheld(DType dtype, LoadSettings settings) {
+    return "DJL holds no "
+        + dtype
+        + (settings.byOptions() ? "; optCast gives it another type" : "");
   }
 
   /// Whether the parameter must be floating-point. Only weights that are not trained may be

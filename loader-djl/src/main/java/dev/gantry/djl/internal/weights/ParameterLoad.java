@@ -83,8 +83,8 @@ public final class ParameterLoad {
   }
 
   private ParameterFit fit(ParameterList parameters, NameRules rules, Optional<DataType> type) {
-    ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, settings.partial());
-    return ParameterFit.of(plan, settings.skipMismatched(), settings.types(), type);
+    ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, settings);
+    return ParameterFit.of(plan, settings, type);
   }
 
   /// The key of parameters that share one new array because they are tied.

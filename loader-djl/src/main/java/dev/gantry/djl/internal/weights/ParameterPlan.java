@@ -65,14 +65,14 @@ record ParameterPlan(
   /// One value for all elements.
   record Constant(Parameter parameter, float value) implements Fill {}
 
-  /// @throws MisuseException if rules contradict each other, or, unless `partial`, a parameter has no
-  ///     fill or a tensor no use
+  /// @throws MisuseException if rules contradict each other, or, unless the load is partial, a parameter
+  ///     has no fill or a tensor no use
   static ParameterPlan of(
       SequencedMap<String, StoredTensor> tensors,
       ParameterList parameters,
       NameRules rules,
-      boolean partial) {
-    return new Maker(tensors, parameters, rules).make(partial);
+      LoadSettings settings) {
+    return new Maker(tensors, parameters, rules, settings).make();
   }
 
   /// Applies rules to the parameters of a block and the tensors of a catalogue. For one plan.
@@ -80,22 +80,29 @@ record ParameterPlan(
     private final SequencedMap<String, StoredTensor> tensors;
     private final SequencedMap<String, Parameter> parameters = new LinkedHashMap<>();
     private final NameRules rules;
+    private final LoadSettings settings;
     private final TensorNames names;
     private final SequencedMap<String, Fill> fills = new LinkedHashMap<>();
     private final SequencedMap<String, String> ties = new LinkedHashMap<>();
     private final List<String> reasons = new ArrayList<>();
     private final Set<String> used = new HashSet<>();
 
-    Maker(SequencedMap<String, StoredTensor> tensors, ParameterList parameters, NameRules rules) {
+    Maker(
+        SequencedMap<String, StoredTensor> tensors,
+        ParameterList parameters,
+        NameRules rules,
+        LoadSettings settings) {
       this.tensors = tensors;
       this.rules = rules;
+      this.settings = settings;
       this.names = new TensorNames(tensors.keySet(), rules);
       for (Pair<String, Parameter> pair : parameters) {
         this.parameters.put(pair.getKey(), pair.getValue());
       }
     }
 
-    ParameterPlan make(boolean partial) {
+    ParameterPlan make() {
+      boolean partial = settings.partial();
       SequencedMap<String, Parameter> free = new LinkedHashMap<>(parameters);
       rules
           .matching(parameters.keySet())
@@ -324,11 +331,14 @@ record ParameterPlan(
       if (!unexpected.isEmpty()) {
         parts.add("no parameter takes " + count(unexpected) + Names.listed(unexpected));
       }
-      if (!missing.isEmpty() && !rules.complete()) {
+      if (!missing.isEmpty() && !rules.complete() && settings.byOptions()) {
         parts.add("optPartial(true) leaves them as they are, or at random where they are new");
       }
       if (!unexpected.isEmpty()) {
-        parts.add("ignore(…) in the names or optPartial(true) leaves tensors out");
+        parts.add(
+            "ignore(…) in the names"
+                + (settings.byOptions() ? " or optPartial(true)" : "")
+                + " leaves tensors out");
       }
       return new MisuseException(String.join("; ", parts));
     }
