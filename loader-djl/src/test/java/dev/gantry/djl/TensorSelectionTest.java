@@ -12,6 +12,7 @@ import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import org.junit.jupiter.api.BeforeEach;
@@ -70,6 +71,11 @@ class TensorSelectionTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("there is no tensor 'xyz' among 6; their names are '")
         .hasMessageEndingWith(" and 2 more");
+    SequencedMap<String, StoredTensor> one = TensorSelection.names(List.of("odd")).of(tensors);
+    assertThatThrownBy(() -> TensorSelection.names(List.of("xyz")).of(one))
+        .hasMessage("there is no tensor 'xyz'; the only one is 'odd'");
+    assertThatThrownBy(() -> TensorSelection.names(List.of("xyz")).of(new LinkedHashMap<>()))
+        .hasMessage("there is no tensor 'xyz'; there are none");
   }
 
   @Test

@@ -53,6 +53,10 @@ public final class Names {
   /// Says which known names are similar to an unknown one, as in "there is no tensor 'a.wieght'
   /// among 12; similar names are 'a.weight'". If none is similar, this names some others.
   public static String unknown(String name, Collection<String> known) {
+    if (known.size() < 2) {
+      return "there is no tensor '%s'; %s"
+          .formatted(name, known.isEmpty() ? "there are none" : "the only one is " + listed(known));
+    }
     List<String> nearest =
         nearest(name, known).stream()
             .filter(candidate -> 2 * candidate.common() >= name.length())
@@ -63,8 +67,7 @@ public final class Names {
         nearest.isEmpty()
             ? "their names are " + listed(known)
             : "similar names are " + listed(nearest);
-    return "there is no tensor '%s' among %d%s"
-        .formatted(name, known.size(), known.isEmpty() ? "" : "; " + names);
+    return "there is no tensor '%s' among %d; %s".formatted(name, known.size(), names);
   }
 
   /// Sorts all known names by their similarity to `name`, the most similar first.
