@@ -13,6 +13,7 @@ import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.DevicePreparation;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -84,6 +85,12 @@ final class LoadCommand extends ReportCommand {
   @Override
   void checkOptions() {
     options();
+    if (verify && ResidentWeights.isServer(file)) {
+      throw new MisuseException(
+          "--verify must not be given for resident weights (was given for "
+              + file
+              + "): nothing is read; verify the files that their server loads");
+    }
     // The devices are opened while the weights' headers are read.
     if (devices == null) {
       DevicePreparation.begin(GantrySession::bestDevice);

@@ -142,6 +142,11 @@ class ServeWeightsTest {
   void aKilledServersSocketIsTakenByTheNext() throws Exception {
     assertThat(digests(location())).isEqualTo(digests(file));
     assertThat(TestSamples.run("inspect", location()).out()).contains("F32");
+    assertThat(TestSamples.fail(64, "load", location(), "--verify").err())
+        .isEqualTo(
+            "gantry: --verify must not be given for resident weights (was given for %s): nothing is"
+                + " read; verify the files that their server loads\n",
+            location());
 
     CommandLineRun second =
         TestSamples.fail(64, "serve-weights", file, "--device", "host", "--socket", socket);
