@@ -132,5 +132,8 @@ class ImageConversionTest {
         .contains("a.webp: offset 0: invalid-image-folder: only JPEG and PNG are decoded");
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos.resolve("cats"), out).err())
         .contains("each class needs one");
+    Path beside = Files.move(photos.resolve("dogs/a.webp"), photos.resolve("a.webp"));
+    assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
+        .contains(beside + ": offset 0: invalid-image-folder: this picture must lie in the folder");
   }
 }

@@ -29,11 +29,16 @@ public record ImageFolder(Path root, List<String> classes) {
   private static final Pattern OTHER_PICTURE =
       Pattern.compile(".*\\.(ppm|bmp|pgm|tif|tiff|webp)", Pattern.DOTALL);
 
-  /// @throws MalformedFileException if the folder has no subfolders
+  /// @throws MalformedFileException if the folder has no subfolders, or a picture lies beside them
   public static ImageFolder open(Path root) throws IOException {
     List<String> classes = folders(root);
     if (classes.isEmpty()) {
       throw malformed(root, "the folder has no subfolder; each class needs one");
+    }
+    for (Path entry : entries(root)) {
+      if (isPicture(entry) && !Files.isDirectory(entry)) {
+        throw malformed(entry, "this picture must lie in the folder of its class, not beside it");
+      }
     }
     return new ImageFolder(root, classes);
   }
@@ -68,13 +73,16 @@ public record ImageFolder(Path root, List<String> classes) {
   }
 
   private static List<String> folders(Path root) throws IOException {
+    return entries(root).stream()
+        .filter(Files::isDirectory)
+        .map(folder -> folder.getFileName().toString())
+        .sorted()
+        .toList();
+  }
+
+  private static List<Path> entries(Path root) throws IOException {
     try (Stream<Path> entries = Files.list(root)) {
-      return entries
-          .filter(Files::isDirectory)
-          .filter(folder -> !isHidden(folder))
-          .map(folder -> folder.getFileName().toString())
-          .sorted()
-          .toList();
+      return entries.filter(entry -> !isHidden(entry)).sorted().toList();
     }
   }
 
@@ -88,7 +96,7 @@ public record ImageFolder(Path root, List<String> classes) {
     Path folder = root.resolve(name);
     try (Stream<Path> all = Files.walk(folder, FileVisitOption.FOLLOW_LINKS)) {
       List<Path> found =
-          all.filter(file -> matches(PICTURE, file) || matches(OTHER_PICTURE, file))
+          all.filter(ImageFolder::isPicture)
               .filter(file -> !Files.isDirectory(file) && !isHidden(file))
               .sorted(
                   Comparator.comparing((Path file) -> String.valueOf(file.getParent()))
@@ -116,6 +124,11 @@ public record ImageFolder(Path root, List<String> classes) {
 
   private static boolean isHidden(Path file) {
     return file.getFileName().toString().startsWith(".");
+  }
+
+  /// Whether the name is that of a picture, of whatever format.
+  private static boolean isPicture(Path file) {
+    return matches(PICTURE, file) || matches(OTHER_PICTURE, file);
   }
 
   private static boolean matches(Pattern names, Path file) {
