@@ -3,6 +3,7 @@ package dev.gantry.langchain4j;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.offset;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -116,7 +117,8 @@ class GantryModelsTest {
                   .content())
           .containsExactly((double) expected[0], (double) expected[1]);
       assertThat(used.score(ASKED.getFirst(), "what is a vector").content())
-          .isEqualTo((double) expected[0]);
+          // One text alone may be rounded otherwise than in a batch.
+          .isCloseTo(expected[0], offset(1e-6));
       assertThatExceptionOfType(MisuseException.class)
           .isThrownBy(() -> used.scoreAll(null, "what is a vector"))
           .withMessage("segments must be given (was null)");
