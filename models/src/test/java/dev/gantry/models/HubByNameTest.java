@@ -53,6 +53,17 @@ class HubByNameTest {
   }
 
   @Test
+  void weightsAreOfTheRevisionWhoseConfigurationWasRead() throws IOException, TranslateException {
+    Path folder = HubModelTest.HUB.resolve("bert");
+    SERVER.put("owner/moving", folder);
+    HubModel hub = HubModel.of("hf://owner/moving");
+    SERVER.put("owner/moving", "model.safetensors", new byte[9]);
+    try (Model model = hub.load()) {
+      Reference.of(folder).requireAnsweredBy(hub, model);
+    }
+  }
+
+  @Test
   void aNameOfTheHubWithoutItsSchemeIsMissedInOneLine() {
     assertThatThrownBy(() -> HubModel.of("org/model"))
         .isInstanceOf(MisuseException.class)

@@ -63,6 +63,8 @@ class KeyValueCacheTest {
           requireTokens(pass, held, length);
           assertThat(cache.length()).isEqualTo(length);
         }
+        // Keys and values of two layers: those that became too small are freed.
+        assertThat(manager.getManagedArrays()).hasSize(4);
       }
     }
   }

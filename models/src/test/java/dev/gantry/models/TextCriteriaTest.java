@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.offset;
 
+import ai.djl.Model;
 import ai.djl.huggingface.translator.TextClassificationTranslatorFactory;
 import ai.djl.huggingface.translator.TextEmbeddingTranslatorFactory;
 import ai.djl.inference.Predictor;
@@ -16,6 +17,9 @@ import ai.djl.modality.Output;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Blocks;
+import ai.djl.repository.LocalRepository;
+import ai.djl.repository.SimpleRepository;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ModelNotFoundException;
 import ai.djl.repository.zoo.ZooModel;
@@ -24,9 +28,12 @@ import ai.djl.util.StringPair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.models.internal.HubRepositoryFactory;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -102,6 +109,35 @@ class TextCriteriaTest {
         Predictor<String, float[]> predictor = model.newPredictor()) {
       requireClose(predictor.predict(reference.texts().get(2)), reference.vectors("passage")[2]);
     }
+  }
+
+  @Test
+  void argumentsChooseTheLength() throws Exception {
+    String text = "the cat sat on the mat ".repeat(4);
+    TextOptions options = TextOptions.builder().optMaxLength(8).build();
+    try (ZooModel<String, float[]> model =
+            criteria("mean", String.class, float[].class)
+                .optArgument("maxLength", "8")
+                .build()
+                .loadModel();
+        Predictor<String, float[]> predictor = model.newPredictor();
+        TextEmbedder shorter = HubModel.of(TEXTS.resolve("mean")).embedder(options);
+        TextEmbedder embedder = HubModel.of(TEXTS.resolve("mean")).embedder()) {
+      float[] vector = predictor.predict(text);
+      requireClose(vector, shorter.embed(text));
+      assertThat(vector[0]).isNotCloseTo(embedder.embed(text)[0], offset(1e-3f));
+    }
+  }
+
+  @Test
+  void aModelThatTheEngineDidNotLoadIsRefusedAndClosed() {
+    Model model = Model.newInstance("other", "PyTorch");
+    model.setBlock(Blocks.identityBlock());
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() ->
+            new TextTranslatorFactory().newInstance(String.class, float[].class, model, Map.of()))
+        .withMessage("translators of texts need a folder of the hub that the engine Gantry loads");
+    assertThat(model.getNDManager().isOpen()).isFalse();
   }
 
   @Test
@@ -226,6 +262,38 @@ class TextCriteriaTest {
             .optEngine("Gantry")
             .build();
     assertThatExceptionOfType(ModelNotFoundException.class).isThrownBy(criteria::loadModel);
+  }
+
+  @Test
+  void aFolderOfFoldersWithMetadataIsDjlsRepositoryOfThem(@TempDir Path folder) throws IOException {
+    HubRepositoryFactory factory = new HubRepositoryFactory();
+    String metadata = "{\"metadataVersion\": \"0.2\", \"artifacts\": []}";
+    Files.writeString(folder.resolve("metadata.json"), metadata);
+    assertThat(factory.newInstance("one", folder.toUri())).isInstanceOf(SimpleRepository.class);
+    Files.writeString(
+        Files.createDirectory(folder.resolve("a")).resolve("metadata.json"), metadata);
+    assertThat(factory.newInstance("all", folder.toUri())).isInstanceOf(LocalRepository.class);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"translator", "translatorFactory"})
+  void aTranslatorThatAFolderNamesIsNotReplaced(String key, @TempDir Path folder)
+      throws IOException {
+    HubRepositoryFactory factory = new HubRepositoryFactory();
+    Files.writeString(folder.resolve("config.json"), "{}");
+    assertThat(arguments(factory, folder)).containsKey("translatorFactory");
+    Files.writeString(folder.resolve("serving.properties"), key + "=com.example.Own\n");
+    assertThat(arguments(factory, folder)).doesNotContainKey("translatorFactory");
+  }
+
+  private static Map<String, Object> arguments(HubRepositoryFactory factory, Path folder)
+      throws IOException {
+    return factory
+        .newInstance("one", folder.toUri())
+        .getResources()
+        .getFirst()
+        .getDefaultArtifact()
+        .getArguments();
   }
 
   @Test

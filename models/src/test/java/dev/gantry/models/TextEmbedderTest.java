@@ -244,6 +244,9 @@ class TextEmbedderTest {
 
   @Test
   void aLimitOfTheOptionsCutsTextsOff() throws IOException {
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> TextOptions.builder().optMaxLength(7))
+        .withMessage("optMaxLength must be 8 to 16777216 (was 7)");
     String text = TextReference.of("mean").texts().get(4);
     TextOptions options = TextOptions.builder().optMaxLength(8).build();
     try (TextEmbedder shorter = HubModel.of(TEXTS.resolve("mean")).embedder(options);

@@ -391,6 +391,7 @@ class TextGeneratorTest {
       assertThat(tokens.nextLong()).isEqualTo(whole[0]);
       assertThat(tokens.hasNext()).isTrue();
       assertThat(tokens.nextLong()).isEqualTo(whole[1]);
+      assertThat(tokens.hasNext()).isTrue();
       assertThat(session.generate(3, 4, 5)).isEqualTo(whole);
       assertThat(tokens.hasNext()).isFalse();
       assertThatThrownBy(tokens::nextLong).isInstanceOf(NoSuchElementException.class);

@@ -171,6 +171,17 @@ class TextScorerTest {
     }
   }
 
+  @Test
+  void oneLabelHasTheSigmoidOfItsScore() throws IOException {
+    TextReference reference = TextReference.of("cross");
+    try (TextClassifier classifier = HubModel.of(TEXTS.resolve("cross")).classifier()) {
+      List<Classifications> classes = classifier.classifyPairs(reference.pairs());
+      for (int i = 0; i < classes.size(); i++) {
+        requireClose(rows(classes)[i], new float[] {reference.row("scores")[i]});
+      }
+    }
+  }
+
   private static float[][] rows(List<Classifications> classes) {
     float[][] rows = new float[classes.size()][];
     for (int i = 0; i < rows.length; i++) {

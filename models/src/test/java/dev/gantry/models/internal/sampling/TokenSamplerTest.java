@@ -91,6 +91,20 @@ class TokenSamplerTest {
     }
   }
 
+  /// 0.25 is just half of the best token's probability.
+  @Test
+  void aTokenAtTheLeastProbabilityIsDrawn() {
+    float[] shares = {0.5f, 0.25f, 0.125f, 0.125f};
+    TokenSampler sampler = new TokenSampler(new Sampling(1, 1, 0, 1, 0.5), shares.length);
+    SplittableRandom random = new SplittableRandom(1);
+    int[] drawn = new int[shares.length];
+    for (int i = 0; i < 100; i++) {
+      drawn[sampler.draw(FloatBuffer.wrap(shares), random)]++;
+    }
+    assertThat(drawn[0]).isBetween(50, 85);
+    assertThat(drawn[0] + drawn[1]).isEqualTo(100);
+  }
+
   @ParameterizedTest
   @CsvSource({"0, 1", "50, 1", "0, 0.9"})
   void aDrawMakesNoObjectForEachToken(int topK, double topP) {

@@ -2,12 +2,17 @@
 package dev.gantry.models.internal.texts;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.translate.Translator;
+import ai.djl.util.StringPair;
+import dev.gantry.core.MisuseException;
 import dev.gantry.models.HubModel;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -38,6 +43,18 @@ class TextRunnerTest {
       assertThat(earlier).hasSize(3);
       assertThat(rows[0]).isEqualTo(rows[2]).isNotEqualTo(rows[1]);
     }
+  }
+
+  @Test
+  void theTokenizerOfATranslatorIsFreedWithItsModel() {
+    HubModel hub = HubModel.of(FOLDER);
+    TextTokenizer tokenizer = tokenizer(hub);
+    Model model = hub.load();
+    TextRunner runner = new TextRunner(model, tokenizer, (outputs, _) -> outputs.head(), 1);
+    Translator<String, float[][]> _ = runner.translator(_ -> List.of(), 0, rows -> rows);
+    assertThat(tokenizer.promptLength("a cat")).isPositive();
+    model.close();
+    assertThatThrownBy(() -> tokenizer.promptLength("a cat")).isInstanceOf(MisuseException.class);
   }
 
   /// The results of all texts at once could be more than the 2 GiB that DJL copies.
@@ -75,10 +92,28 @@ class TextRunnerTest {
     }
   }
 
+  /// As the library cuts them, where the places that both texts share are odd in number.
+  @Test
+  void theSecondOfTwoEqualTextsKeepsOneTokenMore() {
+    try (TextTokenizer tokenizer = tokenizer(8, 2)) {
+      Tokens cut = tokenizer.encode("", new StringPair("a a a a a a", "a a a a a a"));
+      assertThat(cut.types).containsExactly(0, 0, 0, 0, 1, 1, 1, 1);
+    }
+  }
+
+  @Test
+  void aModelWithoutTypesGetsNoneOfAPair() {
+    try (TextTokenizer tokenizer = tokenizer(16, 0)) {
+      assertThat(tokenizer.encode("", new StringPair("a", "the cat")).types).containsOnly(0);
+    }
+  }
+
   private static TextTokenizer tokenizer(HubModel hub) {
+    return tokenizer(16, hub.inputs().getLast().bound());
+  }
+
+  private static TextTokenizer tokenizer(int longest, long types) {
     return TextTokenizer.open(
-        FOLDER,
-        new TextTokenizer.Settings(
-            16, false, Optional.of("[PAD]"), hub.inputs().getFirst().bound(), 2));
+        FOLDER, new TextTokenizer.Settings(longest, false, Optional.of("[PAD]"), 1 << 20, types));
   }
 }
