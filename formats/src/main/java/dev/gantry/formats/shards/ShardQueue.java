@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
@@ -62,8 +62,7 @@ final class ShardQueue {
       slab = slab == null ? idle.take() : slab;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException(
-          "write", "a sample, while earlier shards were written", new Failure.Cancelled());
+      throw WorkerThreads.interrupted("write", "a sample");
     }
     throwFailure();
     return slab;
@@ -102,8 +101,7 @@ final class ShardQueue {
     writers.close();
     freeSlabs();
     if (Thread.currentThread().isInterrupted()) {
-      throw new TransferException(
-          "write", "the last shards, on an interrupted thread", new Failure.Cancelled());
+      throw WorkerThreads.interrupted("write", "the last shards");
     }
     throwFailure();
     return List.copyOf(written.values());

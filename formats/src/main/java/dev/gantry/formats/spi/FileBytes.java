@@ -10,6 +10,7 @@ import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -85,7 +86,7 @@ public final class FileBytes implements AutoCloseable {
   /// @throws TransferException if a read fails, or the file has become too short meanwhile
   public void readFully(ByteBuffer target, long offset) {
     if (Thread.currentThread().isInterrupted()) {
-      throw new TransferException("read", file().toString(), new Failure.Cancelled());
+      throw WorkerThreads.interrupted("read", file().toString());
     }
     long missing = offset + target.remaining() - length();
     if (missing > 0) {

@@ -5,12 +5,11 @@ import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.DType;
-import dev.gantry.core.Failure;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.internal.json.JsonWriter;
@@ -117,8 +116,7 @@ public record ImagesToShards(ImageFolder folder, ImageDecoding decoding, Path ou
       decoding.done().get();
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException(
-          "convert", "a picture, while it was decoded", new Failure.Cancelled());
+      throw WorkerThreads.interrupted("convert", "a picture");
     } catch (ExecutionException e) {
       Cleanup.rethrow(Objects.requireNonNull(e.getCause()), "a decoder failed");
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
@@ -83,8 +83,7 @@ public final class Progress implements ProgressListener, AutoCloseable {
   @Override
   public void onProgress(long done, long total) {
     if (Thread.currentThread().isInterrupted()) {
-      throw new TransferException(
-          task, "the remaining bytes, on an interrupted thread", new Failure.Cancelled());
+      throw WorkerThreads.interrupted(task, "the remaining bytes");
     }
     if (bar != null) {
       bar.maxHint(total);

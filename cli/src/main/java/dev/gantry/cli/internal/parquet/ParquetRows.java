@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.parquet;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.hardwood.metadata.ColumnChunk;
 import dev.hardwood.metadata.CompressionCodec;
 import dev.hardwood.metadata.PhysicalType;
@@ -168,8 +167,7 @@ public final class ParquetRows implements AutoCloseable {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       stuck = true;
-      throw new TransferException(
-          "convert", file + ", on an interrupted thread", new Failure.Cancelled());
+      throw WorkerThreads.interrupted("convert", String.valueOf(file));
     } catch (ExecutionException e) {
       Cleanup.rethrow(Objects.requireNonNull(e.getCause()), "the reader failed");
       throw new IllegalStateException(e);

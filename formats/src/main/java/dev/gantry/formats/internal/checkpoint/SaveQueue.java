@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -10,6 +9,7 @@ import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.SnapshotMemory;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import java.util.List;
@@ -244,10 +244,7 @@ public final class SaveQueue implements AutoCloseable {
       return true;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException(
-          "save",
-          "the checkpoint of step " + step + ", while an earlier save ran",
-          new Failure.Cancelled());
+      throw WorkerThreads.interrupted("save", "the checkpoint of step " + step);
     }
   }
 

@@ -255,8 +255,7 @@ class SaveQueueTest extends SaveQueueFixture {
       Throwable told = second.result().get();
       assertThat(told).isInstanceOf(TransferException.class);
       assertThat(told)
-          .hasMessage(
-              "save failed: the checkpoint of step 2, while an earlier save ran: cancelled");
+          .hasMessage("save failed: the checkpoint of step 2, on an interrupted thread: cancelled");
       gate.letPass(2);
       assertThat(savedStep(queue.submit(TestCheckpoints.unsaved(3)))).isEqualTo(3);
     }

@@ -306,7 +306,8 @@ class SafetensorsHeaderTest {
       assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
           .isInstanceOfSatisfying(
               TransferException.class,
-              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()))
+          .hasMessage("read failed: %s, on an interrupted thread: cancelled", file);
     } finally {
       assertThat(Thread.interrupted()).isTrue();
     }

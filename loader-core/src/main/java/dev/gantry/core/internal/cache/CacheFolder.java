@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
@@ -11,6 +10,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -229,7 +229,7 @@ final class CacheFolder implements EntryFolder {
           Errno.check(result, "fcntl", lockFile);
         }
         if (Thread.currentThread().isInterrupted()) {
-          throw new TransferException("fcntl", lockFile.toString(), new Failure.Cancelled());
+          throw WorkerThreads.interrupted("fcntl", lockFile.toString());
         }
         LockSupport.parkNanos(LOCK_PAUSE_NANOS);
       }

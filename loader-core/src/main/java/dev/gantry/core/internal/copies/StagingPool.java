@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.copies;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
@@ -256,8 +255,7 @@ public final class StagingPool {
       return taken;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException(
-          "wait", "a staging buffer" + WorkerThreads.INTERRUPTED, new Failure.Cancelled());
+      throw WorkerThreads.interrupted("wait", "a staging buffer");
     } finally {
       depart(waiter, taken);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.hub;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.HttpCalls;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpHeaders;
@@ -155,11 +155,7 @@ final class HubClient {
       throw HubErrors.unreached(method, name, settings, e);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw cancelled(method, name);
+      throw WorkerThreads.interrupted(method, name.toString());
     }
-  }
-
-  static TransferException cancelled(String operation, HubName name) {
-    return new TransferException(operation, name.toString(), new Failure.Cancelled());
   }
 }

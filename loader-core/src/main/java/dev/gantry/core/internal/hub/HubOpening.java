@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.StoredFile;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -143,7 +144,7 @@ final class HubOpening {
     return Cleanup.orUndo(
         () -> {
           if (Thread.currentThread().isInterrupted()) {
-            throw HubClient.cancelled("open", name);
+            throw WorkerThreads.interrupted("open", name.toString());
           }
           if (!Files.exists(blob)) {
             if (!small) {
@@ -276,7 +277,7 @@ final class HubOpening {
       var _ = published.get();
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw HubClient.cancelled("fetch", name);
+      throw WorkerThreads.interrupted("fetch", name.toString());
     } catch (ExecutionException e) {
       throw new IllegalStateException("nothing fails it", e);
     }

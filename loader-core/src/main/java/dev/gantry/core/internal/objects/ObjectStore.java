@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.http.HttpCalls;
 import dev.gantry.core.internal.http.HttpStore;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
 import java.io.IOException;
@@ -137,7 +138,7 @@ abstract class ObjectStore implements Store {
       throw failure(folder, 0, "the service was not reached: " + HttpCalls.reason(e));
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException("LIST", folder.toString(), new Failure.Cancelled());
+      throw WorkerThreads.interrupted("LIST", folder.toString());
     }
   }
 

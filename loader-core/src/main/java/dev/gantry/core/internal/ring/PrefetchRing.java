@@ -86,7 +86,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
         options
             .transfer()
             .cancellation()
-            .whenCancelled(() -> scheduler.end(RingScheduler.cancelled("")));
+            .whenCancelled(() -> scheduler.end(RingScheduler.cancelled()));
   }
 
   /// Starts the readers, unless the ring was closed before.

@@ -38,6 +38,8 @@ final class RingScheduler<T> {
   /// it.
   private record Failed(long number, Throwable reason) {}
 
+  private static final String NEXT = "the next batch";
+
   private final WorkLock lock = new WorkLock();
   private final Condition work = lock.newCondition();
   private final Condition change = lock.newCondition();
@@ -310,7 +312,7 @@ final class RingScheduler<T> {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw ended(cancelled(WorkerThreads.INTERRUPTED));
+      throw ended(WorkerThreads.interrupted("prefetch", NEXT));
     }
   }
 
@@ -350,7 +352,7 @@ final class RingScheduler<T> {
       throw ended(end);
     }
     if (Thread.currentThread().isInterrupted()) {
-      throw ended(cancelled(WorkerThreads.INTERRUPTED));
+      throw ended(WorkerThreads.interrupted("prefetch", NEXT));
     }
   }
 
@@ -380,8 +382,8 @@ final class RingScheduler<T> {
     };
   }
 
-  static TransferException cancelled(String why) {
-    return new TransferException("prefetch", "the next batch" + why, new Failure.Cancelled());
+  static TransferException cancelled() {
+    return new TransferException("prefetch", NEXT, new Failure.Cancelled());
   }
 
   /// Marks the caller as busy with one of the consumer's slots, until [#giveBack].

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileNames;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
@@ -19,7 +20,9 @@ public final class FileErrors {
   /// @param operation the operation that failed, such as `open`
   /// @param subject the file, with offset and length if they matter
   public static TransferException of(String operation, String subject, IOException cause) {
-    return new TransferException(operation, subject, failure(subject, cause), cause);
+    return cause instanceof ClosedByInterruptException
+        ? WorkerThreads.interrupted(operation, subject)
+        : new TransferException(operation, subject, failure(subject, cause), cause);
   }
 
   /// @param errno the error code of the call that failed
@@ -38,9 +41,6 @@ public final class FileErrors {
   }
 
   private static Failure failure(String subject, IOException cause) {
-    if (cause instanceof ClosedByInterruptException) {
-      return new Failure.Cancelled();
-    }
     String reason =
         cause instanceof FileSystemException file ? file.getReason() : cause.getMessage();
     return Errno.of(cause)

@@ -31,8 +31,7 @@ import org.jspecify.annotations.Nullable;
 /// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns or throws only
 /// when all of them have ended, so that the caller can then free the memory that they used. May be used once.
 public final class WorkerThreads {
-  /// The end of an error's subject if an interrupt of the waiting thread cancelled the operation.
-  public static final String INTERRUPTED = ", on an interrupted thread";
+  private static final String INTERRUPTED = ", on an interrupted thread";
 
   private static final long PROGRESS_MILLIS = 100;
   private static final long KEPT_SECONDS = 10;
@@ -142,7 +141,7 @@ public final class WorkerThreads {
   /// Whether threads should take more work: the job has not failed and was not cancelled.
   public boolean mayContinue() {
     if (cancellation.isCancelled()) {
-      fail(cancelled(""));
+      fail(cancelled());
     }
     return !hasFailed();
   }
@@ -155,7 +154,7 @@ public final class WorkerThreads {
   /// @param progress called on the calling thread every 100 ms while nothing has failed, and once
   ///     at the end
   public void work(int threads, Runnable job, Runnable progress) {
-    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled("")));
+    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled()));
     try {
       await(start(threads, threadName, () -> run(job)), progress);
     } catch (OutOfMemoryError e) {
@@ -331,7 +330,7 @@ public final class WorkerThreads {
         }
       } catch (InterruptedException _) {
         interrupted = true;
-        fail(cancelled(INTERRUPTED));
+        fail(interrupted(operation, subject.get()));
       } catch (RuntimeException | Error e) {
         // The failure is thrown only after the threads have ended, since the caller frees what they
         // use.
@@ -343,12 +342,19 @@ public final class WorkerThreads {
     }
   }
 
+  /// Makes the error of an operation that an interrupt of the thread that called it cancelled.
+  ///
+  /// @param subject the object of the operation, as in any [TransferException]
+  public static TransferException interrupted(String operation, String subject) {
+    return new TransferException(operation, subject + INTERRUPTED, new Failure.Cancelled());
+  }
+
   private void rethrow() {
     Cleanup.rethrow(failure.get(), "a thread failed");
   }
 
-  private TransferException cancelled(String why) {
-    return new TransferException(operation, subject.get() + why, new Failure.Cancelled());
+  private TransferException cancelled() {
+    return new TransferException(operation, subject.get(), new Failure.Cancelled());
   }
 
   /// Names the files of an operation in an error: the first, and how many more there are.

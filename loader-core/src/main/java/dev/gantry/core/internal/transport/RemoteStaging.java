@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -196,8 +195,7 @@ final class RemoteStaging implements AutoCloseable {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException(
-          "wait", "a staging buffer" + WorkerThreads.INTERRUPTED, new Failure.Cancelled());
+      throw WorkerThreads.interrupted("wait", "a staging buffer");
     }
   }
 

@@ -287,7 +287,8 @@ class HubFaultTest {
       awaitWaiting(Thread.ofPlatform().start(then));
       FutureTask<Boolean> interrupted =
           new FutureTask<>(() -> {
-            assertThatThrownBy(() -> store.fetch(FILE)).hasMessageContaining("cancelled");
+            assertThatThrownBy(() -> store.fetch(FILE))
+                .hasMessageContaining(", on an interrupted thread: cancelled");
             return Thread.interrupted();
           });
       Thread impatient = Thread.ofPlatform().start(interrupted);

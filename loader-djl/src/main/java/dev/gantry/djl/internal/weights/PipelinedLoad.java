@@ -2,9 +2,9 @@
 package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDList;
-import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -76,9 +76,9 @@ final class PipelinedLoad implements AutoCloseable {
       begin(1 + READ_AT_ONCE);
       begun.remove();
       return part;
-    } catch (InterruptedException e) {
+    } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException("load", "tensors", new Failure.Cancelled());
+      throw WorkerThreads.interrupted("load", "tensors");
     } catch (ExecutionException e) {
       begun.remove();
       Cleanup.rethrow(e.getCause(), "a load failed");

@@ -104,7 +104,8 @@ class PipelinedLoadTest {
       assertThatThrownBy(load::next)
           .isInstanceOfSatisfying(
               TransferException.class,
-              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+              e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()))
+          .hasMessage("load failed: tensors, on an interrupted thread: cancelled");
       boolean noted = Thread.interrupted();
       mayEnd.countDown();
       assertThat(noted).isTrue();
