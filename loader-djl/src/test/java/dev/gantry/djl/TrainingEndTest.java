@@ -97,7 +97,7 @@ class TrainingEndTest {
     }
   }
 
-  /// What was copied at the end of the epoch does not fit the parameters any more.
+  /// The copy from the end of the epoch does not fit the parameters any more.
   @Test
   void anEpochAfterWhichAStepWasMadeIsNoEnd() throws IOException, TranslateException {
     try (CheckpointSaver saver = saver().build()) {
