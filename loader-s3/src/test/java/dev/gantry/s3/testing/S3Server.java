@@ -3,6 +3,8 @@ package dev.gantry.s3.testing;
 
 import dev.gantry.core.Location;
 import java.io.ByteArrayInputStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.file.Path;
@@ -38,7 +40,8 @@ public final class S3Server implements AutoCloseable {
             .ignoreUnknownHeaders(true)
             .awsAuthentication(AuthenticationType.AWS_V4, USER, SECRET)
             .build();
-    proxy.setBlobStoreLocator((_, _, _) -> new AccessGrant(SECRET, objects));
+    BlobStore answering = answering();
+    proxy.setBlobStoreLocator((_, _, _) -> new AccessGrant(SECRET, answering));
     try {
       proxy.start();
     } catch (Exception e) {
@@ -49,6 +52,28 @@ public final class S3Server implements AutoCloseable {
     set("aws.secretAccessKey", SECRET);
     set("aws.region", "us-east-1");
     pointAt(endpoint());
+  }
+
+  /// Returns the objects such that none is replaced by [#put] while s3proxy opens it. s3proxy reads an
+  /// object's tag before it opens the object, so an answer could have the tag of one version and the
+  /// bytes of the next.
+  private BlobStore answering() {
+    return (BlobStore)
+        Proxy.newProxyInstance(
+            BlobStore.class.getClassLoader(),
+            new Class<?>[] {BlobStore.class},
+            (_, method, arguments) -> {
+              try {
+                if (!method.getName().equals("getBlob")) {
+                  return method.invoke(objects, arguments);
+                }
+                synchronized (objects) {
+                  return method.invoke(objects, arguments);
+                }
+              } catch (InvocationTargetException e) {
+                throw e.getTargetException();
+              }
+            });
   }
 
   private static final class OfProcess {
@@ -91,13 +116,15 @@ public final class S3Server implements AutoCloseable {
 
   /// Makes an object, or replaces the object with the key.
   public Location put(String key, byte[] bytes) {
-    objects.putBlob(
-        PutObjectRequest.builder()
-            .bucket(BUCKET)
-            .key(key)
-            .contentLength((long) bytes.length)
-            .build(),
-        new ByteArrayInputStream(bytes));
+    synchronized (objects) {
+      objects.putBlob(
+          PutObjectRequest.builder()
+              .bucket(BUCKET)
+              .key(key)
+              .contentLength((long) bytes.length)
+              .build(),
+          new ByteArrayInputStream(bytes));
+    }
     return location(key);
   }
 
