@@ -20,9 +20,12 @@ public final class FileErrors {
   /// @param operation the operation that failed, such as `open`
   /// @param subject the file, with offset and length if they matter
   public static TransferException of(String operation, String subject, IOException cause) {
-    return cause instanceof ClosedByInterruptException
-        ? WorkerThreads.interrupted(operation, subject)
-        : new TransferException(operation, subject, failure(subject, cause), cause);
+    if (cause instanceof ClosedByInterruptException) {
+      TransferException interrupted = WorkerThreads.interrupted(operation, subject);
+      interrupted.initCause(cause);
+      return interrupted;
+    }
+    return new TransferException(operation, subject, failure(subject, cause), cause);
   }
 
   /// @param errno the error code of the call that failed
