@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 /// peer-to-peer DMA; NVIDIA advises against asking for `CU_FILE_NVME_P2P_SUPPORTED`, which is the
 /// only such flag of older versions.
 public final class CuFileGate {
-  private static final String NVIDIA_FS = "proc/driver/nvidia-fs/version";
+  private static final Path ROOT = Path.of("/");
 
   private static final String NOTHING =
       "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through the CPU";
@@ -52,21 +52,21 @@ public final class CuFileGate {
   ///
   /// @param settings the session's settings; null for libcufile's own
   public static String absence(CuFile cuFile, @Nullable CuFileConfig settings) {
-    if (CuFile.isNamed() || cuFile.useCount().toOptional().orElse(0L) > 0) {
+    if (CuFile.isNamed() || DriverSettings.isOpen(cuFile)) {
       return "";
     }
-    return absence(Path.of("/"), cuFile.version().toOptional(), DriverSettings.text(settings));
+    return absence(ROOT, cuFile.version().toOptional(), DriverSettings.text(settings));
   }
 
-  /// Says why no driver can serve a machine. Before libcufile 1.16, peer-to-peer DMA is off unless `cufile.json` switches it on. From 1.16 on,
-  /// [#objection] may switch it on; it serves NVMe disks, local ones and those over fabrics, virtiofs
-  /// and NFS.
+  /// Says why no driver can serve a machine. Before libcufile 1.16, peer-to-peer DMA is off unless
+  /// `cufile.json` switches it on. From 1.16 on, [#objection] may switch it on; it serves NVMe disks,
+  /// local ones and those over fabrics, virtiofs and NFS.
   ///
   /// @param root the folder that has `sys` and `proc`
   /// @param version the library's version; empty if it is too old to tell
   /// @param settings the text of `cufile.json`
   static String absence(Path root, Optional<CuFile.Version> version, String settings) {
-    if (Files.exists(root.resolve(NVIDIA_FS))) {
+    if (hasNvidiaFs(root)) {
       return "";
     }
     if (version.filter(each -> each.isSince(1, 16)).isEmpty()) {
@@ -77,6 +77,13 @@ public final class CuFileGate {
     return mayHaveServedDisk(root)
         ? ""
         : NOTHING + " (there is no NVMe disk, and no file system of virtiofs or NFS)";
+  }
+
+  /// Whether the module nvidia-fs is loaded.
+  ///
+  /// @param root the folder that has `proc`
+  public static boolean hasNvidiaFs(Path root) {
+    return Files.exists(root.resolve("proc/driver/nvidia-fs/version"));
   }
 
   private static boolean mayHaveServedDisk(Path root) {
@@ -138,7 +145,7 @@ public final class CuFileGate {
     if (kind == Transport.COMPAT) {
       return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
     }
-    if (!Files.exists(Path.of("/", NVIDIA_FS))) {
+    if (!hasNvidiaFs(ROOT)) {
       String none = lacksPeerToPeer(cuFile, properties);
       if (!none.isEmpty()) {
         return NOTHING + none;

@@ -80,7 +80,8 @@ public final class DriverSettings {
     return opened;
   }
 
-  private static boolean isOpen(CuFile cuFile) {
+  /// Whether the driver is open in this process, whoever opened it.
+  static boolean isOpen(CuFile cuFile) {
     return cuFile.useCount().toOptional().orElse(0L) > 0;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.diagnosis;
 
+import dev.gantry.core.internal.cufile.CuFileGate;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -68,7 +69,7 @@ public record HostFacts(
     return new HostFacts(
         iommu(root),
         acs(root.resolve("sys/bus/pci/devices")),
-        hasNvidiaFs(root),
+        CuFileGate.hasNvidiaFs(root),
         DiskFacts.text(root.resolve("sys/module/nvidia_fs/version")),
         Files.isReadable(root.resolve("run/udev/data")),
         kernel(root),
@@ -84,11 +85,7 @@ public record HostFacts(
   ///
   /// @param root the folder that has `proc`
   static boolean mayHang(Path root) {
-    return hasNvidiaFs(root) && isSince(kernel(root), 6, 17);
-  }
-
-  private static boolean hasNvidiaFs(Path root) {
-    return Files.exists(root.resolve("proc/driver/nvidia-fs/version"));
+    return CuFileGate.hasNvidiaFs(root) && isSince(kernel(root), 6, 17);
   }
 
   /// Whether the kernel is of version `major`.`minor` or later; false if its version is not known.

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.cufile;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Availability;
@@ -111,13 +112,16 @@ class CuFileGateTest {
     }
   }
 
+  private ChildJvm.Result ask(String settings) throws IOException {
+    Path file = Files.writeString(root.resolve("cufile.json"), settings);
+    return StubbedJvm.run(
+        Asking.class, Map.of(CuFile.VARIABLE, "", DriverSettings.VARIABLE, file.toString()));
+  }
+
   @Test
   void aDriverThatCannotServeIsNotOpened() throws IOException {
-    Path settings = Files.writeString(root.resolve("cufile.json"), OFF);
-    ChildJvm.Result result =
-        StubbedJvm.run(
-            Asking.class,
-            Map.of(CuFile.VARIABLE, "", DriverSettings.VARIABLE, settings.toString()));
+    assumeFalse(CuFileGate.hasNvidiaFs(Path.of("/")), "nvidia-fs may serve");
+    ChildJvm.Result result = ask(OFF);
     assertThat(result.out())
         .as("%s", result)
         .endsWith(" (use_pci_p2pdma is not on in cufile.json)\n0\n");
@@ -125,11 +129,7 @@ class CuFileGateTest {
 
   @Test
   void aDriverThatMayServeIsOpened() throws IOException {
-    Path settings = Files.writeString(root.resolve("cufile.json"), ON);
-    ChildJvm.Result result =
-        StubbedJvm.run(
-            Asking.class,
-            Map.of(CuFile.VARIABLE, "", DriverSettings.VARIABLE, settings.toString()));
+    ChildJvm.Result result = ask(ON);
     assertThat(result.out()).as("%s", result).endsWith("1\n");
   }
 }
