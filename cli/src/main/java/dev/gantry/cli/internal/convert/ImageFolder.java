@@ -31,11 +31,12 @@ public record ImageFolder(Path root, List<String> classes) {
 
   /// @throws MalformedFileException if the folder has no subfolders, or a picture lies beside them
   public static ImageFolder open(Path root) throws IOException {
-    List<String> classes = folders(root);
+    List<Path> entries = entries(root);
+    List<String> classes = folders(entries);
     if (classes.isEmpty()) {
       throw malformed(root, "the folder has no subfolder; each class needs one");
     }
-    for (Path entry : entries(root)) {
+    for (Path entry : entries) {
       if (isPicture(entry) && !Files.isDirectory(entry)) {
         throw malformed(entry, "this picture must lie in the folder of its class, not beside it");
       }
@@ -63,7 +64,7 @@ public record ImageFolder(Path root, List<String> classes) {
     if (!Files.isDirectory(root)) {
       return false;
     }
-    List<String> folders = folders(root);
+    List<String> folders = folders(entries(root));
     if (folders.isEmpty()) {
       return false;
     }
@@ -72,8 +73,8 @@ public record ImageFolder(Path root, List<String> classes) {
     }
   }
 
-  private static List<String> folders(Path root) throws IOException {
-    return entries(root).stream()
+  private static List<String> folders(List<Path> entries) {
+    return entries.stream()
         .filter(Files::isDirectory)
         .map(folder -> folder.getFileName().toString())
         .sorted()
