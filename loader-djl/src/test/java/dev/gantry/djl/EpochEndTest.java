@@ -202,10 +202,7 @@ class EpochEndTest {
               () -> EasyTrain.fit(training.trainer, EPOCHS, dataset, new FailingDataset()))
           .hasMessage("on purpose");
       EasyTrain.fit(training.trainer, 1, dataset, null);
-      for (long epoch = 1; epoch <= 2; epoch++) {
-        assertThat(saver.restore(epoch * BATCHES, training.model, training.trainer).epoch())
-            .isEqualTo(epoch);
-      }
+      assertEachEpochCounted(saver, training, 2);
     }
   }
 
@@ -216,10 +213,14 @@ class EpochEndTest {
         ResumableDataset dataset = shards(path).build();
         Training training = Fit.training(listener(saver, dataset).build())) {
       EasyTrain.fit(training.trainer, EPOCHS, dataset, null);
-      for (long epoch = 1; epoch <= EPOCHS; epoch++) {
-        assertThat(saver.restore(epoch * BATCHES, training.model, training.trainer).epoch())
-            .isEqualTo(epoch);
-      }
+      assertEachEpochCounted(saver, training, EPOCHS);
+    }
+  }
+
+  private static void assertEachEpochCounted(CheckpointSaver saver, Training training, int epochs) {
+    for (long epoch = 1; epoch <= epochs; epoch++) {
+      assertThat(saver.restore(epoch * BATCHES, training.model, training.trainer).epoch())
+          .isEqualTo(epoch);
     }
   }
 
