@@ -18,11 +18,18 @@ import dev.langchain4j.model.embedding.EmbeddingModel;
 import dev.langchain4j.model.embedding.request.EmbeddingInputType;
 import dev.langchain4j.model.embedding.request.EmbeddingRequest;
 import dev.langchain4j.model.scoring.ScoringModel;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The adapters give what the embedder and the scorer give, whose answers are compared with the reference elsewhere.
 class GantryModelsTest {
@@ -85,10 +92,63 @@ class GantryModelsTest {
     }
   }
 
+  /// Copies a folder, and replaces a text in one of its files.
+  private static Path edited(String name, String file, String old, String next, Path folder)
+      throws IOException {
+    Path from = TEXTS.resolve(name);
+    try (Stream<Path> files = Files.walk(from)) {
+      for (Path each : files.filter(Files::isRegularFile).toList()) {
+        Path target = folder.resolve(from.relativize(each).toString());
+        Files.createDirectories(target.getParent());
+        Files.copy(each, target);
+      }
+    }
+    Path path = folder.resolve(file);
+    String text = Files.readString(path);
+    assertThat(text).containsOnlyOnce(old);
+    return Files.writeString(path, text.replace(old, next)).getParent();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"document passage corpus", "passage corpus", "corpus"})
+  void aDocumentGetsTheFirstOfItsPromptsThatTheFolderHas(String names, @TempDir Path folder)
+      throws IOException {
+    List<String> all = List.of(names.split(" ", -1));
+    // The folder names its prompts in the opposite order.
+    String prompts =
+        all.reversed().stream()
+            .map(name -> "\"%s\": \"%s \"".formatted(name, name.charAt(0)))
+            .collect(Collectors.joining(", "));
+    String first = all.getFirst();
+    String file = "config_sentence_transformers.json";
+    Path path = edited("prompts", file, "\"passage\": \"the passage is \"", prompts, folder);
+    try (GantryEmbeddingModel model = GantryEmbeddingModel.of(path);
+        TextEmbedder embedder = HubModel.of(path).embedder()) {
+      float[] vector =
+          model.embed(request(EmbeddingInputType.DOCUMENT)).embeddings().get(2).vector();
+      assertThat(vector).containsExactly(embedder.embed(ASKED, first)[2]);
+      for (String other : all) {
+        if (!other.equals(first)) {
+          assertThat(embedder.embed(ASKED, other)[2]).isNotEqualTo(vector);
+        }
+      }
+    }
+  }
+
+  @Test
+  void aFolderWhoseVectorsHaveNoLengthIsRefusedAndClosed(@TempDir Path folder) throws IOException {
+    Path path = edited("mean", "tokenizer.json", "\"a\": 5,", "\"a\": 160,", folder);
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> GantryEmbeddingModel.of(path))
+        .withMessageContaining("makes the token 160; the model knows 160 tokens");
+  }
+
   @Test
   void aClosedAdapterHasClosedItsModel() {
     TextEmbedder embedder = HubModel.of(TEXTS.resolve("mean")).embedder();
-    GantryEmbeddingModel.of(embedder).close();
+    GantryEmbeddingModel closed = GantryEmbeddingModel.of(embedder);
+    closed.close();
+    assertThat(closed.dimension()).isEqualTo(32);
     assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> embedder.embed(ASKED));
     TextScorer scorer = HubModel.of(TEXTS.resolve("cross")).scorer();
     GantryScoringModel.of(scorer).close();
