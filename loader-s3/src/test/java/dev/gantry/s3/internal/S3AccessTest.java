@@ -13,6 +13,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -21,9 +22,12 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.AfterEach;
@@ -33,6 +37,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import software.amazon.awssdk.crt.CrtResource;
+import software.amazon.awssdk.crt.CrtResource.ResourceInstance;
 
 /// Tests the headers of requests to buckets that are open to all, and to buckets whose requesters
 /// pay.
@@ -161,6 +167,28 @@ class S3AccessTest {
     assertThatThrownBy(this::read)
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("the server sends no ETag or no length");
+  }
+
+  /// Returns the objects of the CRT's C code that this process holds, which the CRT lists for
+  /// `-Daws.crt.debugnative=true`.
+  private static Set<ResourceInstance> ofCrt() {
+    Set<ResourceInstance> held = Collections.newSetFromMap(new IdentityHashMap<>());
+    CrtResource.collectNativeResource(held::add);
+    return held;
+  }
+
+  /// The CRT frees none of its memory and connections by itself.
+  @Test
+  void aClosedStoreFreesWhatTheCrtHeldForIt() {
+    set("gantry.s3.anonymous", "true");
+    // The first store makes what the process keeps.
+    read();
+    Set<ResourceInstance> before = ofCrt();
+    assertThat(before).isNotEmpty();
+    read();
+    set("gantry.s3.path-style", "perhaps");
+    assertThatThrownBy(this::read).isInstanceOf(MisuseException.class);
+    Latches.awaitThat(() -> before.containsAll(ofCrt()));
   }
 
   @Test
