@@ -106,6 +106,15 @@ class ArchiveConversionTest {
   }
 
   @Test
+  void twoPicturesOfEachSampleAreTwoFields() throws IOException {
+    Path tar = archive("x.tar", "a.jpg", picture("rgb-444.jpg"), "a.png", picture("grey.png"));
+    Path out = temporary.resolve("out");
+    TestSamples.run("convert", "--size", "24x32", tar, out);
+    assertThat(TestSamples.fieldsOf(out).keySet().stream().map(Object::toString))
+        .containsExactlyInAnyOrder("jpg", "png");
+  }
+
+  @Test
   void aFolderOfArchivesIsOneSet() throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (int i = 0; i < 3; i++) {

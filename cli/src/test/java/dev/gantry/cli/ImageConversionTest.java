@@ -51,13 +51,14 @@ class ImageConversionTest {
   @Test
   void picturesBecomeWhatPillowMakesOfThem() throws IOException {
     Path out = temporary.resolve("out");
-    TestSamples.run("convert", "--size", "24x32", "--stretch", photos("cats/rgb-444.jpg"), out);
+    // Without --stretch, this picture would be cropped.
+    TestSamples.run("convert", "--size", "24x32", "--stretch", photos("cats/large.jpg"), out);
     assertThat((Object) TestSamples.fieldsOf(out).get("image"))
         .isEqualTo(
             Map.of(
                 "dtype", "U8",
                 "shape", List.of(24, 32, 3),
-                "sha256", verdict("rgb-444.jpg", "stretch")));
+                "sha256", verdict("large.jpg", "stretch")));
   }
 
   @Test

@@ -126,8 +126,9 @@ class RemoteWeightsTest {
             .out()
             .lines()
             .toList();
-    assertThat(lines.get(1)).doesNotContain("cache");
-    assertThat(lines.get(2)).contains("host, 1 file from the cache");
+    assertThat(lines.get(1)).doesNotContain("cache").endsWith(" 3 MiB");
+    // The first load's memory is free again.
+    assertThat(lines.get(2)).contains("host, 1 file from the cache").endsWith(" 3 MiB");
     Map<?, ?> document =
         TestSamples.json(TestSamples.run("doctor", "--json", "--cache-folder", folder));
     Map<?, ?> cache = (Map<?, ?>) document.get("cache");
@@ -181,6 +182,12 @@ class RemoteWeightsTest {
       CommandLineRun run = TestSamples.fail(66, command, server.missing("none.safetensors"));
       assertThat(run.err()).contains("none.safetensors").contains("404");
     }
+    server.before(exchange -> {
+      exchange.sendResponseHeaders(410, -1);
+      exchange.close();
+      return true;
+    });
+    assertThat(TestSamples.fail(66, "inspect", index).err()).contains("410");
   }
 
   /// Each of these answers must give an error, and never bytes of another range or file.
