@@ -6,7 +6,10 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.testing.NoLeaks;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -99,6 +102,13 @@ class AnswerCommandTest {
           {"inputs": {"input_ids": {"shape": [1, 0], "dtype": "int64", "values": []}}}         | must have 2 axes and at least one value
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, 205]}}}   | has the value 205.0; it must be a whole number from 0 to 204
           {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, "a"]}}}   | invalid-value
+          {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, -1]}}}    | has the value -1.0
+          {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": [1, 1.5]}}}   | has the value 1.5
+          {"inputs": {"input_ids": {"shape": [1, 2], "dtype": "int64", "values": 3}}}          | invalid-values
+          {"inputs": {"input_ids": {"shape": [1, 2], "dtype": 3, "values": [1, 2]}}}           | invalid-dtype
+          {"inputs": {}, "inputs": {}}                                                         | 'inputs' is given twice
+          {"inputs": {"a": {"shape": [1], "dtype": "int8", "values": [1]}, "a": {"shape": [1], "dtype": "int8", "values": [2]}}} | input 'a' is given twice
+          {"inputs": {"input_ids": {"shape": [1, 1], "dtype": "int64", "values": [1]}, "attention_mask": {"shape": [1, 2], "dtype": "int64", "values": [1, 1]}}} | must have the shape of the other inputs
           {"inputs": {"pixels": {"shape": [1, 2], "dtype": "int64", "values": [1, 2]}}}        | there is no input 'pixels'
           """)
   void aWrongFileOfInputsIsMalformed(String text, String message) throws IOException {
@@ -157,13 +167,17 @@ class AnswerCommandTest {
     assertThat(run.exitCode()).isEqualTo(exitCode);
   }
 
-  @Test
-  void aMessageIsAnsweredByText() throws IOException {
+  private void copyLlama() throws IOException {
     try (Stream<Path> files = Files.list(HUB.resolve("llama"))) {
       for (Path file : files.toList()) {
         Files.copy(file, temporary.resolve(file.getFileName()));
       }
     }
+  }
+
+  @Test
+  void aMessageIsAnsweredByText() throws IOException {
+    copyLlama();
     Files.delete(temporary.resolve("tokenizer_config.json"));
     CommandLineRun without = CommandLineRun.of("answer", temporary, "--chat", "--message", "the");
     assertThat(without.exitCode()).isNotZero();
@@ -178,9 +192,32 @@ class AnswerCommandTest {
   }
 
   @Test
+  void theLinesOfTheInputAreOneConversation() throws IOException {
+    copyLlama();
+    Files.writeString(
+        temporary.resolve("chat_template.jinja"),
+        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+            + "{{ raise_exception('the roles must alternate') }}{% endif %}{{ m.content }} {% endfor %}the");
+    InputStream before = System.in;
+    System.setIn(new ByteArrayInputStream("the cat\nthe dog".getBytes(StandardCharsets.UTF_8)));
+    try {
+      CommandLineRun run = CommandLineRun.of("answer", temporary, "--chat", "--device", "host");
+      assertThat(run.err()).isEmpty();
+      assertThat(run.out()).hasLineCount(2);
+    } finally {
+      System.setIn(before);
+    }
+  }
+
+  @Test
   void optionsThatDoNotFitEachOtherAreNamed() {
     Path folder = HUB.resolve("llama");
     assertThat(CommandLineRun.of("answer", folder).err()).contains("either --input or --chat");
+    assertThat(
+            CommandLineRun.of(
+                    "answer", folder, "--chat", "--input", folder.resolve("expected.json"))
+                .err())
+        .contains("either --input or --chat");
     assertThat(CommandLineRun.of("answer", folder, "--chat", "--json").err())
         .contains("--json must not be given with --chat");
     assertThat(
