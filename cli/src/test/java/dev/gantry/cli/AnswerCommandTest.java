@@ -196,8 +196,9 @@ class AnswerCommandTest {
     copyLlama();
     Files.writeString(
         temporary.resolve("chat_template.jinja"),
-        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
-            + "{{ raise_exception('the roles must alternate') }}{% endif %}{{ m.content }} {% endfor %}the");
+        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{"
+            + " raise_exception('the roles must alternate') }}{% endif %}{{ m.content }} {% endfor"
+            + " %}the");
     InputStream before = System.in;
     System.setIn(new ByteArrayInputStream("the cat\nthe dog".getBytes(StandardCharsets.UTF_8)));
     try {

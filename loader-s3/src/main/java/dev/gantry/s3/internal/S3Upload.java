@@ -83,8 +83,13 @@ final class S3Upload {
     this.target = target;
     this.name = ObjectName.ofObject(target);
     this.url = clients.url(name);
+    this.partBytes = partBytes(size);
+  }
+
+  /// Returns the length of each part but the last of a file with a size.
+  static long partBytes(long size) {
     long least = Math.ceilDiv(size, MAX_PARTS);
-    this.partBytes = Math.max(SMALLEST_PART, Math.ceilDiv(least, SMALLEST_PART) * SMALLEST_PART);
+    return Math.max(SMALLEST_PART, Math.ceilDiv(least, SMALLEST_PART) * SMALLEST_PART);
   }
 
   /// Uploads a file, and returns when the object exists.

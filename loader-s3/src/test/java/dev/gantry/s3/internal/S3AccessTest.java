@@ -3,6 +3,7 @@ package dev.gantry.s3.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import com.sun.net.httpserver.Headers;
 import com.sun.net.httpserver.HttpExchange;
@@ -57,6 +58,9 @@ class S3AccessTest {
 
   private volatile boolean tagged = true;
 
+  /// The entry that the server's list of the folder has, as XML.
+  private volatile String entry = "<Key>folder/a</Key><Size>3</Size>";
+
   @BeforeEach
   void start() throws IOException {
     server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
@@ -79,7 +83,10 @@ class S3AccessTest {
   }
 
   private void set(String name, String value) {
-    before.putIfAbsent(name, System.setProperty(name, value));
+    String old = System.setProperty(name, value);
+    if (!before.containsKey(name)) {
+      before.put(name, old);
+    }
   }
 
   private void answer(HttpExchange exchange) throws IOException {
@@ -94,8 +101,9 @@ class S3AccessTest {
       if (exchange.getRequestURI().getPath().equals("/bucket")
           || exchange.getRequestURI().getPath().equals("/bucket/")) {
         byte[] list =
-            ("<ListBucketResult><Name>bucket</Name><KeyCount>1</KeyCount><Contents><Key>folder/a</Key>"
-                 + "<Size>3</Size></Contents></ListBucketResult>")
+            ("<ListBucketResult><Name>bucket</Name><KeyCount>1</KeyCount><Contents>"
+                    + entry
+                    + "</Contents></ListBucketResult>")
                 .getBytes(StandardCharsets.UTF_8);
         exchange.sendResponseHeaders(200, list.length);
         exchange.getResponseBody().write(list);
@@ -143,10 +151,13 @@ class S3AccessTest {
   void whoPaysIsSaidAndSignedInEachRequest() {
     set("aws.accessKeyId", "user");
     set("aws.secretAccessKey", "secret");
+    set("aws.sessionToken", "token");
     set("gantry.s3.requester-pays", "true");
     read();
     assertThat(asked)
         .allSatisfy(headers -> {
+          // Credentials for a limited time are refused without it.
+          assertThat(headers.getFirst("x-amz-security-token")).isEqualTo("token");
           assertThat(headers.getFirst("x-amz-request-payer")).isEqualTo("requester");
           assertThat(headers.getFirst("Authorization")).contains("x-amz-request-payer");
         });
@@ -188,7 +199,65 @@ class S3AccessTest {
     read();
     set("gantry.s3.path-style", "perhaps");
     assertThatThrownBy(this::read).isInstanceOf(MisuseException.class);
+    set("gantry.s3.path-style", "true");
+    set("gantry.s3.requester-pays", "perhaps");
+    assertThatThrownBy(this::read).isInstanceOf(MisuseException.class);
     Latches.awaitThat(() -> before.containsAll(ofCrt()));
+  }
+
+  /// The server is not trusted.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "<Key>other/a</Key><Size>3</Size>",
+        "<Size>3</Size>",
+        "<Key>folder/a</Key>",
+        "<Key>folder/a</Key><Size>-3</Size>"
+      })
+  void anEntryOfAListLiesInTheFolderAndHasASize(String told) {
+    set("gantry.s3.anonymous", "true");
+    entry = told;
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("has an entry that lacks a part, or lies elsewhere");
+  }
+
+  /// Hides the settings that the machine of the test may have for the SDK.
+  private void withoutSettings() {
+    set("aws.disableEc2Metadata", "true");
+    set("aws.configFile", "none");
+    set("aws.sharedCredentialsFile", "none");
+    assumeThat(System.getenv()).doesNotContainKeys("AWS_REGION", "AWS_ACCESS_KEY_ID");
+  }
+
+  @Test
+  void aMissingRegionIsNamedWithItsSetting() {
+    withoutSettings();
+    set("gantry.s3.anonymous", "true");
+    System.clearProperty("aws.region");
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageEndingWith("no region: set AWS_REGION");
+  }
+
+  @Test
+  void missingCredentialsAreNamedWithTheirSettingsAndTheProfile() {
+    withoutSettings();
+    set("aws.profile", "nobody");
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        .hasMessageEndingWith("; the profile nobody has none, or does not exist");
+  }
+
+  @Test
+  void aServerThatIsNotReachedIsNamedWithItsAddress() {
+    set("gantry.s3.anonymous", "true");
+    server.stop(0);
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(System.getProperty("aws.endpointUrlS3") + " was not reached: ")
+        .hasMessageNotContaining("Attempt");
   }
 
   @Test

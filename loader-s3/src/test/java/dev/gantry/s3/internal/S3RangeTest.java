@@ -23,6 +23,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -36,7 +37,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3RangeTest {
-  private static final int LENGTH = 100;
+  private static final int LENGTH = 10_000;
 
   private final S3Server server = S3Server.inMemory();
   private final FaultProxy proxy = new FaultProxy(server.endpoint());
@@ -45,7 +46,7 @@ class S3RangeTest {
   private final MemorySegment target = arena.allocate(LENGTH);
   private final Cancellation cancellation = new Cancellation();
   private final CompletableFuture<Void> end = new CompletableFuture<>();
-  private final S3Clients clients;
+  private S3Clients clients;
 
   S3RangeTest() {
     server.pointAt(proxy.endpoint());
@@ -63,6 +64,10 @@ class S3RangeTest {
   }
 
   private S3Range range() {
+    return range(end);
+  }
+
+  private S3Range range(CompletableFuture<Void> end) {
     ObjectName name = ObjectName.ofObject(file);
     ReadRequest request =
         new ReadRequest(target, 0, cancellation) {
@@ -88,7 +93,7 @@ class S3RangeTest {
     assertThat(attempt.onResponseBody(half, 0, LENGTH / 2)).isZero();
     RemoteFault fault = attempt.fault();
     assertThat(fault).isNotNull();
-    assertThat(fault.reason()).isEqualTo("the server sent 50 bytes at offset 0");
+    assertThat(fault.reason()).isEqualTo("the server sent 5000 bytes at offset 0");
   }
 
   /// The memory may belong to another load by then.
@@ -99,6 +104,25 @@ class S3RangeTest {
     attempt.stop();
     assertThat(attempt.onResponseBody(half, 0, LENGTH / 2)).isZero();
     assertThat(target.get(ValueLayout.JAVA_BYTE, 0)).isZero();
+  }
+
+  /// Without a bound, a load from such a server would never end.
+  @Test
+  void aServerThatSendsTooLittleIsNotWaitedFor() {
+    clients.close();
+    clients =
+        S3Clients.open(
+            new S3Settings(new RetryLimits(1, Duration.ofMillis(10), Duration.ofSeconds(2))));
+    proxy.answer(number -> number == 0 ? Answer.STALLED : Answer.DRIPS);
+    CompletableFuture<Void> other = new CompletableFuture<>();
+    range(end).start();
+    range(other).start();
+    for (CompletableFuture<Void> each : List.of(end, other)) {
+      assertThatThrownBy(() -> each.get(30, TimeUnit.SECONDS))
+          .isInstanceOf(ExecutionException.class)
+          .cause()
+          .hasMessageContaining("AWS_ERROR_HTTP_CHANNEL_THROUGHPUT_FAILURE");
+    }
   }
 
   /// Closing frees the clients' credentials and keys, which the CRT's threads use while a request

@@ -13,12 +13,15 @@ import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -32,6 +35,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 
@@ -47,6 +51,9 @@ class UnfinishedUploadTest {
   /// The MD5 of a byte that is zero.
   private static final String MD5_OF_ZERO = "93b885adfe0da089cdf634904fd59f71";
 
+  private static final String PART_TWO =
+      "<PartNumber>2</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag><Size>1</Size>";
+
   private static final Location OBJECT = Location.of("s3://bucket/model");
 
   @TempDir private Path folder;
@@ -59,7 +66,13 @@ class UnfinishedUploadTest {
   /// The unfinished uploads that the server lists, as XML.
   private volatile String uploads = "";
 
+  /// The part that the server lists for each upload.
+  private volatile String part = PART_TWO;
+
   private volatile int statusOfParts = 200;
+  private volatile int statusOfAbort = 204;
+  private volatile String answerOfPart = "";
+  private volatile Runnable whenBegun = () -> {};
   private volatile int statusOfEnd = 200;
   private volatile String answerOfEnd = "";
 
@@ -96,7 +109,10 @@ class UnfinishedUploadTest {
   }
 
   private void set(String name, String value) {
-    before.putIfAbsent(name, System.setProperty(name, value));
+    String old = System.setProperty(name, value);
+    if (!before.containsKey(name)) {
+      before.put(name, old);
+    }
   }
 
   private void answer(HttpExchange exchange) throws IOException {
@@ -116,22 +132,23 @@ class UnfinishedUploadTest {
         send(
             exchange,
             statusOfParts,
-            ("<ListPartsResult><Part><PartNumber>2</PartNumber><ETag>%s</ETag><Size>1</Size></Part>"
-                    + "</ListPartsResult>")
-                .formatted(MD5_OF_ZERO));
+            "<ListPartsResult><Part>" + part + "</Part></ListPartsResult>");
       } else if (request.startsWith("GET")) {
         send(
             exchange,
             200,
             "<ListMultipartUploadsResult>" + uploads + "</ListMultipartUploadsResult>");
       } else if (request.startsWith("POST uploads")) {
+        whenBegun.run();
         send(exchange, 200, begun);
       } else if (request.startsWith("POST")) {
         end = new String(received, StandardCharsets.UTF_8);
         send(exchange, statusOfEnd, answerOfEnd);
+      } else if (request.startsWith("DELETE")) {
+        send(exchange, statusOfAbort, "");
       } else {
         exchange.getResponseHeaders().set("ETag", "\"sent\"");
-        send(exchange, 200, "");
+        send(exchange, 200, answerOfPart);
       }
     }
   }
@@ -164,7 +181,8 @@ class UnfinishedUploadTest {
     upload();
     assertThat(asked)
         .contains("PUT partNumber=1&uploadId=late", "POST uploadId=late", "DELETE uploadId=fresh")
-        .noneMatch(request -> request.contains("early") || request.contains("middle"));
+        .noneMatch(request -> request.contains("early") || request.contains("middle"))
+        .anyMatch(request -> request.startsWith("GET") && request.contains("prefix=model"));
   }
 
   @Test
@@ -198,10 +216,89 @@ class UnfinishedUploadTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("AccessDenied");
     assertThat(asked).containsOnlyOnce("POST uploadId=fresh").contains("DELETE uploadId=fresh");
+    // The failure stays the first one if the upload cannot be aborted.
+    statusOfAbort = 409;
+    assertThatThrownBy(this::upload)
+        .hasMessageContaining("AccessDenied")
+        .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1));
     answerOfEnd = "<Error><Code>InternalError</Code></Error>";
     asked.clear();
     assertThatThrownBy(this::upload).hasMessageContaining("after 3 attempts");
     assertThat(asked).filteredOn("POST uploadId=fresh"::equals).hasSizeGreaterThan(1);
+  }
+
+  /// As a server or a proxy may answer that does not know the error before it sends the status.
+  @Test
+  void aPartWhoseAnswerHoldsAnErrorIsAFailure() {
+    answerOfPart = "<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code></Error>";
+    assertThatThrownBy(this::upload)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("AccessDenied");
+    assertThat(asked).contains("DELETE uploadId=fresh").doesNotContain("POST uploadId=fresh");
+  }
+
+  @Test
+  void aFileThatBecomesShorterMeanwhileIsAFailure() {
+    whenBegun =
+        () -> {
+          try (FileChannel file =
+              FileChannel.open(folder.resolve("model"), StandardOpenOption.WRITE)) {
+            file.truncate(1000);
+          } catch (IOException e) {
+            throw new UncheckedIOException(e);
+          }
+        };
+    assertThatThrownBy(this::upload).isInstanceOf(TransferException.class);
+    assertThat(asked).contains("DELETE uploadId=fresh").doesNotContain("POST uploadId=fresh");
+  }
+
+  /// The server is not trusted: an unfinished upload is only taken up if it is told in full.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "<Key>model</Key><Initiated>2026-02-01T00:00:00.000Z</Initiated>",
+        "<Key>model</Key><UploadId>other</UploadId>",
+        "<UploadId>other</UploadId><Initiated>2026-02-01T00:00:00.000Z</Initiated>",
+        "<Key>elsewhere</Key><UploadId>other</UploadId><Initiated>2026-02-01T00:00:00.000Z</Initiated>"
+      })
+  void anUploadThatIsToldInPartIsNotTakenUp(String told) throws IOException {
+    uploads = "<Upload>" + told + "</Upload>";
+    upload();
+    assertThat(asked)
+        .contains("PUT partNumber=2&uploadId=fresh", "POST uploadId=fresh")
+        .noneMatch(request -> request.contains("other"));
+    assertThatThrownBy(() -> store.endUploads(OBJECT, _ -> true))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("lacks a part, or lies elsewhere");
+    assertThat(asked).noneMatch(request -> request.startsWith("DELETE"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "<ETag>" + MD5_OF_ZERO + "</ETag><Size>1</Size>",
+        "<PartNumber>0</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag><Size>1</Size>",
+        "<PartNumber>2</PartNumber><Size>1</Size>",
+        "<PartNumber>2</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag>",
+        "<PartNumber>2</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag><Size>2</Size>",
+        "<PartNumber>3</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag><Size>1</Size>"
+      })
+  void aPartThatIsNotOfThisFileIsSentAnew(String told) throws IOException {
+    uploads = unfinished("model", "other", "2026-02-01T00:00:00.000Z");
+    part = told;
+    upload();
+    assertThat(asked)
+        .contains(
+            "PUT partNumber=1&uploadId=fresh",
+            "PUT partNumber=2&uploadId=fresh",
+            "POST uploadId=fresh");
+  }
+
+  /// S3 takes at most 10,000 parts, each of at least 5 MiB.
+  @ParameterizedTest
+  @CsvSource({"0, 5", "52428800000, 5", "52428800001, 10", "104857600001, 15"})
+  void largeFilesHaveLargerParts(long size, long mebibytes) {
+    assertThat(S3Upload.partBytes(size)).isEqualTo(mebibytes << 20);
   }
 
   @Test
