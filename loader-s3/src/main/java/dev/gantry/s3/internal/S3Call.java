@@ -3,7 +3,6 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.internal.objects.XmlText;
-import dev.gantry.core.internal.store.RemoteFault;
 import java.io.ByteArrayOutputStream;
 import java.net.URI;
 import java.nio.ByteBuffer;
@@ -11,13 +10,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
-/// A request of S3's API with a short answer, for one step of an upload.
+/// A request of S3's API with a short answer, for one step of an upload. A server may send status
+/// 200 before it knows that the request will fail: the CRT client makes an error in the body of
+/// such an answer a failure.
 final class S3Call extends S3Request {
   /// The server's answer.
   ///
@@ -76,7 +75,6 @@ final class S3Call extends S3Request {
   }
 
   private static final int MAX_ANSWER_BYTES = 1 << 20;
-  private static final Pattern ERROR = Pattern.compile("<Error>.*", Pattern.DOTALL);
 
   private final String name;
   private final Body body;
@@ -168,6 +166,7 @@ final class S3Call extends S3Request {
               .map(HttpHeader::getValue)
               .findFirst()
               .orElse("");
+      answer = new Answer(etag, "");
     }
 
     @Override
@@ -175,16 +174,8 @@ final class S3Call extends S3Request {
       byte[] copy = new byte[Math.min(bytes.remaining(), MAX_ANSWER_BYTES - received.size())];
       bytes.get(copy);
       received.writeBytes(copy);
+      answer = new Answer(etag, received.toString(StandardCharsets.UTF_8));
       return 0;
-    }
-
-    /// A server may send status 200 before it knows that the request will fail, so the body is
-    /// checked, too.
-    @Override
-    @Nullable RemoteFault fault() {
-      String text = received.toString(StandardCharsets.UTF_8);
-      answer = new Answer(etag, text);
-      return ERROR.matcher(text).find() ? S3Errors.fault(200, answer.element("Code")) : null;
     }
   }
 }

@@ -138,11 +138,6 @@ final class S3Errors {
     return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end, name));
   }
 
-  /// Returns the fault of an answer whose body holds an error, whatever its status.
-  static RemoteFault fault(int status, String code) {
-    return RemoteFault.of(PASSING_CODES.contains(code), 0, reason(status, code, ""), "");
-  }
-
   /// Returns the value of `Retry-After`. If the CRT has repeated a throttled request itself, it
   /// withholds the headers; in that case this is one second, the least that AWS's SDKs wait.
   private static String retryAfter(S3FinishedResponseContext end, String name) {
