@@ -72,6 +72,10 @@ class ShardsSourceTest {
             array(col("id").cast("float"), lit(0.5f), lit(-1f), lit(4f)).as("pixels"),
             array(col("id"), lit(7L)).as("pair"),
             array(col("id").mod(2).equalTo(0), lit(true)).as("flags"),
+            array(col("id").mod(100).cast("byte"), lit((byte) -3)).as("i8"),
+            array(col("id").mod(10_000).cast("short"), lit((short) -3)).as("i16"),
+            array(col("id").cast("int"), lit(-3)).as("i32"),
+            array(col("id").cast("double"), lit(-0.3)).as("f64"),
             encode(format_string("%08d", col("id")), "UTF-8").as("bytes"));
   }
 
@@ -120,6 +124,11 @@ class ShardsSourceTest {
             .load("file:" + set)
             .agg(sum("label"));
     assertThat(sum.queryExecution().toString()).contains("struct<label:int>");
+    Dataset<Row> labels = read(set).select("label");
+    // Spark decides by a size whether it sends a table to all executors.
+    assertThat(labels.queryExecution().optimizedPlan().stats().sizeInBytes().toLong())
+        .isEqualTo(5000 * Integer.BYTES);
+    assertThat(labels.rdd().getNumPartitions()).isEqualTo(8);
     assertThat(sum.head().getLong(0)).isEqualTo(5000L * 4999 / 2);
     assertThat(read(set).count()).isEqualTo(5000);
   }

@@ -119,6 +119,32 @@ class TfRecordSourceTest {
     assertThat(back.select("id").queryExecution().toString()).contains("struct<id:bigint>");
   }
 
+  /// Records have only one type of integers, so that the schema tells the others.
+  @Test
+  void numbersAndTextsComeBackByTheirSchema() {
+    Path set = folder.resolve("set");
+    Dataset<Row> rows =
+        SPARK
+            .range(0, 2, 1, 1)
+            .select(
+                col("id").equalTo(0).as("flag"),
+                array(col("id").equalTo(1), lit(true)).as("flags"),
+                col("id").minus(100).cast("byte").as("i8"),
+                col("id").minus(10_000).cast("short").as("i16"),
+                col("id").minus(100_000).cast("int").as("i32"),
+                array(col("id").minus(100).cast("byte"), lit((byte) 7)).as("i8s"),
+                array(col("id").cast("short"), lit((short) -7)).as("i16s"),
+                array(col("id").cast("int"), lit(-7)).as("i32s"),
+                format_string("ä%d", col("id")).as("text"),
+                array(lit("ö"), format_string("%d", col("id"))).as("texts"));
+    rows.write().format(FORMAT).save(set.toString());
+    Dataset<Row> back = SPARK.read().format(FORMAT).schema(rows.schema()).load(set.toString());
+    assertThat(text(back.orderBy("i8"))).isEqualTo(text(rows));
+    assertThatThrownBy(() -> select(set, "i8 boolean").collectAsList())
+        .hasStackTraceContaining(
+            "feature 'i8' is -100, which does not fit a column of type boolean");
+  }
+
   @Test
   void filesOfOthersAreReadByAGivenSchema() {
     Path file = folder.resolve("train-00000-of-00001");
