@@ -44,10 +44,7 @@ class RingEventTest {
       for (int i = 0; i < 3; i++) {
         RingContract.take(ring).close();
       }
-      recording.stop();
-      Path file = folder.resolve("recording.jfr");
-      recording.dump(file);
-      List<RecordedEvent> events = RecordingFile.readAllEvents(file);
+      List<RecordedEvent> events = events(recording, "dev.gantry.RingBatch");
       assertThat(events).extracting(event -> event.getLong("number")).containsExactly(0L, 1L, 2L);
       assertThat(events).allMatch(event -> event.getLong("bytes") == 8);
       assertThat(events)
@@ -79,16 +76,23 @@ class RingEventTest {
       Latches.awaitThat(() -> consumer.getState() == Thread.State.WAITING);
       taken.countDown();
       consumer.join();
-      recording.stop();
-      Path file = folder.resolve("recording.jfr");
-      recording.dump(file);
-      assertThat(RecordingFile.readAllEvents(file))
-          .filteredOn(event -> event.getEventType().getName().equals("dev.gantry.Wait"))
+      assertThat(events(recording, "dev.gantry.Wait"))
           .singleElement()
           .satisfies(wait -> assertThat(wait.getString("waitedFor")).isEqualTo("batch"));
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }
+  }
+
+  /// Ends the recording, and returns its events of one kind. A recording may also have events of
+  /// the JVM.
+  private List<RecordedEvent> events(Recording recording, String name) throws IOException {
+    recording.stop();
+    Path file = folder.resolve("recording.jfr");
+    recording.dump(file);
+    return RecordingFile.readAllEvents(file).stream()
+        .filter(event -> event.getEventType().getName().equals(name))
+        .toList();
   }
 
   private static void awaitUninterruptibly(CountDownLatch latch) {
