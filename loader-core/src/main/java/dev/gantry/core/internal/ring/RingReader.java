@@ -83,8 +83,9 @@ final class RingReader<T> implements Runnable {
         scheduler.exhaust(number, given);
         return;
       }
-      // If batches are gathered, several readers plan at the same time.
-      shared = gathered && scheduler.endAsking();
+      // If batches are gathered, several readers plan at the same time. The first batch is planned
+      // alone, so that its kernel is queued before those of later batches.
+      shared = gathered && number > 0 && scheduler.endAsking();
       BatchPlan<T> plan = planner.get();
       Slot slot = given == null ? scheduler.awaitSlot(number) : given;
       if (slot == null) {

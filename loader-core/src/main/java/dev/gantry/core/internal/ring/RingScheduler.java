@@ -115,6 +115,11 @@ final class RingScheduler<T> {
   }
 
   private @Nullable Task<T> next() {
+    // The consumer waits for the first batch, so its pieces are done before others are planned.
+    Task<T> early = pieceOf(begun.get(0L));
+    if (early != null) {
+      return early;
+    }
     if (mayAsk() && withoutSlot == 0 && !free.isEmpty()) {
       return ask();
     }
@@ -124,12 +129,17 @@ final class RingScheduler<T> {
       return new Task.AskSource<>(asked++, null);
     }
     for (BatchWork<T> batch : begun.values()) {
-      Piece piece = batch.take();
+      Task<T> piece = pieceOf(batch);
       if (piece != null) {
-        return new Task.RunPiece<>(batch, piece);
+        return piece;
       }
     }
     return null;
+  }
+
+  private @Nullable Task<T> pieceOf(@Nullable BatchWork<T> batch) {
+    Piece piece = batch == null ? null : batch.take();
+    return batch == null || piece == null ? null : new Task.RunPiece<>(batch, piece);
   }
 
   private Task.AskSource<T> ask() {
