@@ -3,24 +3,36 @@ package dev.gantry.core.internal.ring;
 
 import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.Gathers;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.batch.Normalization;
+import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -161,5 +173,49 @@ class RingsTest {
       assertThat(told.get()).hasMessageContaining("by its own source or host writers");
       assertThat(ring.next()).isEmpty();
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void noPartOfABatchPlanPassesTheLastByteOfItsSlot(int past) {
+    int slot = 4 * Recipes.BLOCK;
+    Location file = Location.of(Path.of("file"));
+    Read read = new Read(file, 0, slot, slot, 0, past * Recipes.BLOCK);
+    Gathers.Builder gathers = new Gathers.Builder(1);
+    gathers.add(file, 5, 2, slot - 2 + past);
+    Normalization pixel =
+        new Normalization(DType.U8, DType.F32, 1, false, List.of(1f), List.of(0f));
+    NormalizedRows samples = new NormalizedRows(pixel, slot - 2 + past, 1, 0, 2);
+    NormalizedRows results = new NormalizedRows(pixel, 0, 1, slot - 8 + 4 * past, 2);
+    for (BatchPlan<String> plan :
+        List.of(
+            plan(List.of(read), Gathers.NONE, List.of()),
+            plan(List.of(), gathers.build(), List.of()),
+            plan(List.of(), Gathers.NONE, List.of(samples)),
+            plan(List.of(), Gathers.NONE, List.of(results)))) {
+      ThrowingCallable check = () -> plan.requireFits(3, slot, slot, 0);
+      if (past == 0) {
+        assertThatCode(check).doesNotThrowAnyException();
+      } else {
+        assertThatThrownBy(check)
+            .isInstanceOf(MisuseException.class)
+            .hasMessageStartingWith("batch 3 does not fit its slot: ");
+      }
+    }
+  }
+
+  /// Gathers replace all other copies.
+  @Test
+  void onlyCopiesOfBytesThatTheCpuWritesAreMadeBesideGathers() {
+    List<Copy2D> copies =
+        Stream.of(49, 50, 99, 100).map(source -> Copy2D.ofRow(source, 200, 1)).toList();
+    BatchPlan<String> plan =
+        new BatchPlan<>(List.of(), new HostWrites(50, 50, List.of()), copies, "label");
+    assertThat(plan.hostCopies()).isEqualTo(copies.subList(1, 3));
+  }
+
+  private static BatchPlan<String> plan(
+      List<Read> reads, Gathers gathers, List<NormalizedRows> normalized) {
+    return new BatchPlan<>(reads, HostWrites.NONE, List.of(), gathers, normalized, "label", null);
   }
 }
