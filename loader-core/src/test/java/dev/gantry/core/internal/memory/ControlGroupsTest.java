@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// The memory limits in the trees of cgroup v1 and v2, in the kernel's formats.
 class ControlGroupsTest {
-  private static final String CONTENT = "anon 1\nfile 300\nshmem 50\n";
+  private static final String CONTENT = "anon 1\nfile 300\nfile_mapped 7\nshmem 50\nshmem_thp 9\n";
   private static final String CONTENT_1 =
       "cache 1\nshmem 2\ninactive_file 3\ntotal_cache 300\ntotal_shmem 50\n";
   private static final String NO_LIMIT_1 = "9223372036854771712";
@@ -44,7 +44,11 @@ class ControlGroupsTest {
     assertThat(left("0::/outer/inner")).isEqualTo(1000 - (800 - (300 - 50)));
     group("outer/inner", "200", 100);
     assertThat(left("0::/outer/inner")).isEqualTo(200 - 100 + 250);
+    group("outer", "1000", 1300);
+    assertThat(left("0::/outer/inner")).isZero();
     assertThat(left("0::/../elsewhere")).isEqualTo(Long.MAX_VALUE);
+    group("", "700", 500);
+    assertThat(left("0::/../elsewhere")).isEqualTo(700 - 500 + 250);
   }
 
   @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -29,6 +30,7 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -72,6 +74,26 @@ class HostMemoryTest {
           .hasMessageContaining("besides " + most + " reserved by other loads");
     }
     Admission.ofHost(most).close();
+  }
+
+  @Test
+  void anAllocationThatIsRefusedOrCancelledKeepsNothing() {
+    Admission.Slabs small = new Admission.Slabs(Device.HOST, List.of(4096L), 0);
+    Admission.Slabs absurd = new Admission.Slabs(Device.HOST, List.of(1L << 50), 0);
+    List<List<Slab>> slabs = new ArrayList<>();
+    Cancellation cancellation = new Cancellation();
+    long before = HostMemory.promised();
+    assertThatThrownBy(
+            () -> Admission.allocate(List.of(small, absurd), slabs, "load less", cancellation))
+        .isInstanceOf(TransferException.class)
+        .hasMessageEndingWith("load less");
+    assertThat(HostMemory.promised()).isEqualTo(before);
+    cancellation.cancel();
+    assertThatThrownBy(() -> Admission.allocate(List.of(small), slabs, "load less", cancellation))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("cancelled");
+    assertThat(HostMemory.promised()).isEqualTo(before);
+    assertThat(slabs.stream().flatMap(List::stream)).isEmpty();
   }
 
   @Test
