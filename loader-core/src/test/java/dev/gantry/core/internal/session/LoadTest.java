@@ -36,6 +36,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -271,6 +272,30 @@ class LoadTest {
           .satisfies(failed -> assertThat(failed.failure()).isEqualTo(new Failure.Cancelled()));
       assertThat(Thread.interrupted()).isEqualTo(interrupted);
     }
+  }
+
+  @Test
+  void aSessionClosesItsStores() {
+    AtomicInteger closes = new AtomicInteger();
+    Store store =
+        new Store() {
+          @Override
+          public Set<String> schemes() {
+            return Set.of("closed");
+          }
+
+          @Override
+          public StoredFile open(Location file, CachePolicy policy) {
+            throw new AssertionError("nothing is opened");
+          }
+
+          @Override
+          public void close() {
+            closes.incrementAndGet();
+          }
+        };
+    GantrySession.open(FileCalls.ofPlatform(), List.of(store)).close();
+    assertThat(closes).hasValue(1);
   }
 
   /// A store with one file that cannot be opened, and one whose opening ends by an interruption.

@@ -103,6 +103,14 @@ class RequestEndTest {
     assertThat(request.end).isCompleted();
   }
 
+  @Test
+  void aRequestOfOneAttemptDoesNotSayThatTheLoadFailedTooOften() {
+    Request request = new Request(cancellation, 1, () -> {});
+    request.start();
+    request.fail(request.begun.getFirst(), RemoteFault.passing("for now"));
+    assertThat(request.end.exceptionNow()).hasMessageEndingWith("for now");
+  }
+
   /// A cancellation may live for many loads.
   @Test
   void theCancellationForgetsARequestThatHasEnded() {
