@@ -238,6 +238,11 @@ public final class RangeServer implements AutoCloseable {
 
   private void reply(HttpExchange exchange, Answer answer)
       throws IOException, InterruptedException {
+    // Only a proxy is asked for a whole address, and it never sees a request by TLS.
+    if (server instanceof HttpsServer && exchange.getRequestURI().isAbsolute()) {
+      exchange.sendResponseHeaders(400, -1);
+      return;
+    }
     String name = exchange.getRequestURI().getPath();
     boolean moved = name.startsWith(MOVED);
     name = moved ? name.substring(MOVED.length()) : name;

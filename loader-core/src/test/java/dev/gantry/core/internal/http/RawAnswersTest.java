@@ -18,6 +18,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -38,6 +40,7 @@ class RawAnswersTest {
 
   private final ServerSocket door;
   private final AtomicInteger connections = new AtomicInteger();
+  private final CountDownLatch ended = new CountDownLatch(1);
   private final HttpStore store =
       new HttpStore(new RetryLimits(1, Duration.ZERO, Duration.ofSeconds(10)));
   private volatile String answer = RIGHT;
@@ -75,6 +78,7 @@ class RawAnswersTest {
         while (!head.toString().endsWith("\r\n\r\n")) {
           int next = client.getInputStream().read();
           if (next < 0) {
+            ended.countDown();
             return;
           }
           head.append((char) next);
@@ -111,6 +115,7 @@ class RawAnswersTest {
       strings = {
         "HTTP/1.1 206\nETag: \"one\"\nContent-Range: bytes 0-0/1\ncontent-length: 1\n\nx",
         "HTTP/1.1 100 Continue\r\n\r\n" + RIGHT,
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: 1\r\n" + HEADERS + "\r\nx",
         """
         HTTP/1.1 206 Partial Content\r
         ETag: "one"\r
@@ -140,6 +145,13 @@ class RawAnswersTest {
     answer = right;
     assertThat(read()).isEqualTo("x");
     assertThat(connections).hasValue(2);
+  }
+
+  @Test
+  void aStoreClosesItsIdleConnections() throws InterruptedException {
+    assertThat(read()).isEqualTo("x");
+    store.close();
+    assertThat(ended.await(10, TimeUnit.SECONDS)).isTrue();
   }
 
   /// The client could take these bytes for the answer to its next request.
@@ -181,8 +193,8 @@ class RawAnswersTest {
         "HTTP/1.1 206@Transfer-Encoding: chunked@@many@ | a chunk of the answer has no length",
         "HTTP/1.1 206@Transfer-Encoding: chunked@@ffffffffffffffff@ | too long",
         "HTTP/1.1 206@Range@Transfer-Encoding: chunked@@1@xy@0@ | is longer than it says",
-        "HTTP/1.1 206@Long: 65536 | too long",
-        "HTTP/1.1 206@Many: 65536 | too long"
+        "HTTP/1.1 206@Long: 65536 | a line of the answer is too long",
+        "HTTP/1.1 206@Many: 65536 | headers are too long"
       })
   void anAnswerThatIsNoneIsAnError(String sent, String reason) {
     answer =
