@@ -11,9 +11,11 @@ import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -83,6 +85,53 @@ class WorkerThreadsTest {
             }))
         .hasMessage("mine");
     assertThat(ended).hasSize(THREADS);
+  }
+
+  /// The caller frees what the threads use.
+  @Test
+  void aProgressThatThrowsIsThrownWhenAllHaveEnded() {
+    WorkerThreads workers = new WorkerThreads("test", () -> "a file", "test-", new Cancellation());
+    Set<Thread> ended = ConcurrentHashMap.newKeySet();
+    assertThatThrownBy(() ->
+            workers.work(
+                THREADS,
+                () -> {
+                  Latches.awaitThat(workers::hasFailed);
+                  ended.add(Thread.currentThread());
+                },
+                () -> {
+                  throw new IllegalStateException("mine");
+                }))
+        .hasMessage("mine");
+    assertThat(ended).hasSize(THREADS);
+  }
+
+  @Test
+  void anInterruptionEndsTheWorkAndIsKept() {
+    WorkerThreads workers = new WorkerThreads("test", () -> "a file", "test-", new Cancellation());
+    AtomicInteger told = new AtomicInteger();
+    workers.whenFailed(told::incrementAndGet);
+    Thread.currentThread().interrupt();
+    assertThatThrownBy(() -> workers.work(1, () -> Latches.awaitThat(workers::hasFailed), () -> {}))
+        .hasMessageContaining("a file, on an interrupted thread");
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(told).hasValue(1);
+  }
+
+  @Test
+  void whatIsPutBackIsTakenAgainUntilTheWorkFails() {
+    WorkerThreads workers = new WorkerThreads("test", () -> "a file", "test-", new Cancellation());
+    WorkQueue<String> queue = new WorkQueue<>(workers, List.of("a", "b"));
+    assertThat(queue.take()).isEqualTo("a");
+    assertThat(queue.take()).isEqualTo("b");
+    assertThat(queue.hasMore()).isFalse();
+    queue.putBack("a");
+    assertThat(queue.hasMore()).isTrue();
+    assertThat(queue.take()).isEqualTo("a");
+    queue.putBack("b");
+    workers.fail(new IllegalStateException("mine"));
+    assertThat(queue.hasMore()).isFalse();
+    assertThat(queue.take()).isNull();
   }
 
   @Test
