@@ -430,4 +430,13 @@ class CheckpointStoreTest {
   private static SequencedMap<String, List<NewTensor>> groups() {
     return new LinkedHashMap<>(Map.of("model", List.of()));
   }
+
+  @Test
+  void aSaverThatGoesOnAfterAnotherHasTheLatestSaveOfTheHistory() {
+    SaveHistory both = SaveHistory.NONE.then("a", 1).then("b", 2);
+    SaveHistory longer = both.then("a", 3);
+    assertThat(longer.contains(both)).isTrue();
+    assertThat(both.contains(longer)).isFalse();
+    assertThat(both.then("b", 4).partedFrom(longer)).isTrue();
+  }
 }
