@@ -13,7 +13,9 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -145,6 +147,42 @@ class ChatTest {
     assertThatThrownBy(stream::hasNext).hasMessage("this chat is closed");
     assertThatThrownBy(() -> chat.answer(conversation)).hasMessage("this chat is closed");
     chat.close();
+  }
+
+  /// The generator knows no end of a text.
+  @Test
+  void theFoldersEndTokenEndsAnAnswer() throws IOException {
+    List<ChatMessage> conversation = List.of(ChatMessage.user("the cat"));
+    HubModel hub = HubModel.of(folder);
+    String expected;
+    try (Chat chat = hub.chat(TextOptions.defaults(), SHORT);
+        Model model = hub.load();
+        HuggingFaceTokenizer tokenizer =
+            HuggingFaceTokenizer.newInstance(folder.resolve("tokenizer.json"))) {
+      long[] prompt = tokenizer.encode(chat.prompt(conversation), false, false).getIds();
+      long[] ids = SHORT.generate(model, prompt);
+      assertThat(ids[2]).isNotIn(ids[0], ids[1]);
+      expected = tokenizer.decode(Arrays.copyOf(ids, 2), true);
+      Files.writeString(
+          folder.resolve("generation_config.json"), "{\"eos_token_id\": " + ids[2] + "}");
+    }
+    try (Chat chat = HubModel.of(folder).chat(TextOptions.defaults(), SHORT)) {
+      assertThat(chat.answer(conversation)).isEqualTo(expected);
+    }
+  }
+
+  @Test
+  void aModelThatContinuesNoTextsIsClosedAndRefused() throws IOException {
+    for (String file : List.of("config.json", "model.safetensors")) {
+      Files.copy(
+          HubModelTest.HUB.resolve("bert").resolve(file),
+          folder.resolve(file),
+          StandardCopyOption.REPLACE_EXISTING);
+    }
+    HubModel hub = HubModel.of(folder);
+    assertThatThrownBy(hub::chat)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("only a decoder with its head continues texts");
   }
 
   private static boolean awaits(CountDownLatch latch) {

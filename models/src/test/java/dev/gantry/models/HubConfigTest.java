@@ -43,6 +43,7 @@ class HubConfigTest {
           llama | "rope_type": "default" | "rope_type": "proportional" | 'rope_parameters.rope_type' is "proportional"; it must be one of default, dynamic, linear, llama3
           llama | "rope_type": "default" | "rope_type": "llama3" | has no 'rope_parameters.low_freq_factor'
           llama | "rope_theta": 10000.0 | "rope_theta": -1 | 'rope_parameters.rope_theta' is -1; it must be a number above 0
+          llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": 1e39 | 'rms_norm_eps' is 1.0E39; it must be a number above 0
           llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0
           llama | "tie_word_embeddings": false | "tie_word_embeddings": "no" | 'tie_word_embeddings' is "no"; it must be true or false
           llama | "eos_token_id": 2 | "eos_token_id": [2, -1] | 'eos_token_id' is -1; it must be a whole number from 0 to
@@ -69,6 +70,7 @@ class HubConfigTest {
           convnext | "num_stages": 3 | "num_stages": 2 | 'hidden_sizes' is an array; it must have as many numbers as num_stages says
           deberta-v2 | "position_buckets": 4 | "position_buckets": 1 | 'position_buckets' is 1; it must be 2 or more
           llama-rope3 | "high_freq_factor": 4.0 | "high_freq_factor": 1.0 | it must be more than low_freq_factor, 1.0
+          gpt-neox | "partial_rotary_factor": 0.5 | "partial_rotary_factor": 0.01 | a head's size must be even for the rotary embedding (is 0)
           gpt-neox | "partial_rotary_factor": 0.5 | "partial_rotary_factor": 1.5 | it must be no more than 1
           smollm3-window | "sliding_attention" | "narrow_attention" | it must be full_attention or sliding_attention for each layer
           smollm3-window | "sliding_window": 3 | "sliding_window": null | 'layer_types' is an array; a layer has a window, and none is given

@@ -66,6 +66,9 @@ class HubTowersTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining(
             "of the tower TEXT, whose load() gives last_hidden_state and pooler_output");
+    assertThatThrownBy(() -> HubModel.of(HubModelTest.HUB.resolve("clip-text")).embedder())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("(CLIPTextModelWithProjection gives text_embeds, last_hidden_state)");
   }
 
   @Test

@@ -89,6 +89,7 @@ class TextEmbedderTest {
     Collections.shuffle(places, new Random(7));
     float[][] expected = reference.vectors("");
     TextOptions options = TextOptions.builder().optBatchTokens(tokens).build();
+    assertThat(options.batchTokens()).isEqualTo(tokens);
     try (TextEmbedder embedder = HubModel.of(TEXTS.resolve("weighted")).embedder(options)) {
       requireClose(
           embedder.embed(places.stream().map(reference.texts()::get).toList()),

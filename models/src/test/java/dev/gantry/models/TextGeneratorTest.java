@@ -37,6 +37,7 @@ import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -371,7 +372,10 @@ class TextGeneratorTest {
     TextGenerator generator = TextGenerator.builder().optMaxTokens(3).build();
     Model model = model("llama");
     TextSession session = generator.session(model);
+    PrimitiveIterator.OfLong tokens = session.tokens(3, 4);
+    assertThat(tokens.nextLong()).isNotNegative();
     session.close();
+    assertThat(tokens.hasNext()).isFalse();
     assertThatThrownBy(() -> session.generate(3, 4))
         .isInstanceOf(MisuseException.class)
         .hasMessage("this session, or its model, is closed");
@@ -414,6 +418,34 @@ class TextGeneratorTest {
   }
 
   @Test
+  void aTextThatWasCancelledDoesNotGoOn() {
+    AtomicBoolean cancelled = new AtomicBoolean();
+    TextGenerator generator = TextGenerator.builder().optCancel(cancelled::get).build();
+    try (Model model = model("llama");
+        TextSession session = generator.session(model)) {
+      PrimitiveIterator.OfLong tokens = session.tokens(1, 2);
+      assertThat(tokens.nextLong()).isNotNegative();
+      cancelled.set(true);
+      assertThat(tokens.hasNext()).isFalse();
+      cancelled.set(false);
+      assertThat(tokens.hasNext()).isFalse();
+    }
+  }
+
+  @Test
+  void thePenaltyOfRepetitionsCountsThePromptsTokens() {
+    try (Model model = model("llama")) {
+      // The text goes round in a circle, so its last token is one of the prompt's.
+      long[] text = TextGenerator.builder().optMaxTokens(90).build().generate(model, 9, 8);
+      long[] prompt = Arrays.copyOf(text, text.length - 1);
+      assertThat(prompt).contains(text[prompt.length]);
+      TextGenerator penalised =
+          TextGenerator.builder().optMaxTokens(1).optRepetitionPenalty(100).build();
+      assertThat(prompt).doesNotContain(penalised.generate(model, prompt));
+    }
+  }
+
+  @Test
   void misuseIsNamed() throws TranslateException {
     TextGenerator greedy = TextGenerator.builder().build();
     try (Model llama = model("llama");
@@ -440,5 +472,7 @@ class TextGeneratorTest {
         .hasMessage(
             "optTopK (3), optTopP (1.0) and optMinP (0.0) choose tokens to draw from, which needs"
                 + " optTemperature above 0 (was 0)");
+    assertThatThrownBy(() -> TextGenerator.builder().optMinP(0.5).build())
+        .isInstanceOf(MisuseException.class);
   }
 }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import ai.djl.modality.Classifications;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.util.StringPair;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -129,6 +130,28 @@ class TextScorerTest {
     assertThatExceptionOfType(MalformedFileException.class)
         .isThrownBy(() -> HubModel.of(folder).embedder())
         .withMessageContaining("transformer_task");
+  }
+
+  @Test
+  void theFoldersPromptComesBeforeEachText(@TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("cross"), folder);
+    Files.writeString(
+        folder.resolve("config_sentence_transformers.json"),
+        "{\"prompts\": {\"q\": \"the dog \"}, \"default_prompt_name\": \"q\"}");
+    HubModel hub = HubModel.of(folder);
+    TextOptions named = TextOptions.builder().optPrompt("q").build();
+    List<String> texts = List.of("a cat");
+    try (TextScorer plain = HubModel.of(TEXTS.resolve("cross")).scorer();
+        TextScorer byName = hub.scorer(named);
+        TextScorer byDefault = hub.scorer()) {
+      assertThat(byDefault.score("the mat", texts))
+          .isEqualTo(byName.score("the mat", texts))
+          .isNotEqualTo(plain.score("the mat", texts));
+    }
+    // The model is closed, too, whose parameters are the file's bytes.
+    TextOptions unknown =
+        TextOptions.builder().optPrompt("none").optDtype(DataType.FLOAT16).build();
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> hub.scorer(unknown));
   }
 
   @Test

@@ -60,6 +60,13 @@ class TextDecoderTest {
   }
 
   @Test
+  void theFirstOfSeveralTextsInATokenEndsTheAnswer() {
+    TextDecoder decoder =
+        new TextDecoder(ids -> "x<b>y<a>".repeat(ids.length), List.of("<a>", "<b>"));
+    assertThat(decoder.add(1)).isEqualTo("x");
+  }
+
+  @Test
   void whatOnlyBeganToEndTheAnswerIsPartOfIt() {
     TextDecoder decoder = new TextDecoder(TextDecoderTest::decode, List.of("</s>"));
     assertThat(String.join("", pieces(decoder, "x</s"))).isEqualTo("x</s");
