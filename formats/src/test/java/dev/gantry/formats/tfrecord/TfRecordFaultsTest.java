@@ -44,6 +44,18 @@ class TfRecordFaultsTest extends TfRecordReaderFixture {
     assertThat(second).hasMessageContaining("data-crc: record 1:");
   }
 
+  @Test
+  void behindAFaultThatIsThrownTheFileEnds() throws IOException {
+    byte[] bytes = Framed.of(RECORDS);
+    bytes[12] ^= 1;
+    Path file = write(bytes);
+    try (GantrySession session = GantrySession.open();
+        TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+      assertThatThrownBy(reader::next).hasMessageContaining("data-crc: record 0:");
+      assertThat(reader.next()).isFalse();
+    }
+  }
+
   /// Without the length, the offset of the next record is unknown.
   @Test
   void behindADamagedLengthTheFileEnds() throws IOException {

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 class EpochChainTest {
@@ -18,7 +19,7 @@ class EpochChainTest {
   private final List<Long> closed = new ArrayList<>();
 
   /// Epochs of one batch with two writers.
-  private final class OfOneBatch implements Batches {
+  private class OfOneBatch implements Batches {
     @Override
     public long slotBytes() {
       return 4096;
@@ -111,5 +112,31 @@ class EpochChainTest {
       assertThat(three.next()).isEmpty();
     }
     assertThat(closed).containsExactly(0L, 1L, 2L);
+  }
+
+  /// An endless training would look for a batch for ever.
+  @Test
+  void anEpochWithoutBatchesEndsTheChain() {
+    AtomicInteger epochs = new AtomicInteger();
+    Batches none =
+        new OfOneBatch() {
+          @Override
+          public BatchPlanSource<BatchView> from(DatasetState state) {
+            epochs.incrementAndGet();
+            return new BatchPlanSource<>() {
+              @Override
+              public Optional<BatchPlan<BatchView>> next() {
+                return Optional.empty();
+              }
+
+              @Override
+              public void close() {}
+            };
+          }
+        };
+    EpochChain empty = new EpochChain(none, none.start(), 1000);
+    assertThat(empty.next()).isEmpty();
+    assertThat(epochs).hasValue(1);
+    empty.close();
   }
 }

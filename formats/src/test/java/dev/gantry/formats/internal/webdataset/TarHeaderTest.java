@@ -31,6 +31,18 @@ class TarHeaderTest {
     assertThat(new TarHeader(block).hasItsChecksum()).isEqualTo(right);
   }
 
+  @Test
+  void onlyAHeaderOfPosixHasAPrefix() {
+    byte[] block = new byte[512];
+    block[0] = 'a';
+    block[345] = 'b';
+    byte[] gnu = "ustar  ".getBytes(StandardCharsets.US_ASCII);
+    System.arraycopy(gnu, 0, block, 257, gnu.length);
+    assertThat(new TarHeader(block).name()).isEqualTo("a");
+    block[257 + 5] = 0;
+    assertThat(new TarHeader(block).name()).isEqualTo("b/a");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"0 a=b\n", "2 a=b\n", "1000 a=b\n", "6 a=b\t", "7 path\n"})
   void aRecordWithoutItsLengthOrItsFormIsRefused(String record) {
