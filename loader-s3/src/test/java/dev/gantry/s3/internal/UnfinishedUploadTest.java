@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -65,6 +66,9 @@ class UnfinishedUploadTest {
 
   /// The unfinished uploads that the server lists, as XML.
   private volatile String uploads = "";
+
+  /// The further pages of that list, by the upload that the page before ended with.
+  private final Map<String, String> pages = new ConcurrentHashMap<>();
 
   /// The part that the server lists for each upload.
   private volatile String part = PART_TWO;
@@ -137,7 +141,10 @@ class UnfinishedUploadTest {
         send(
             exchange,
             200,
-            "<ListMultipartUploadsResult>" + uploads + "</ListMultipartUploadsResult>");
+            "<ListMultipartUploadsResult>"
+                + pages.getOrDefault(
+                    query.replaceFirst(".*upload-id-marker=(\\w*).*", "$1"), uploads)
+                + "</ListMultipartUploadsResult>");
       } else if (request.startsWith("POST uploads")) {
         whenBegun.run();
         send(exchange, 200, begun);
@@ -183,6 +190,20 @@ class UnfinishedUploadTest {
         .contains("PUT partNumber=1&uploadId=late", "POST uploadId=late", "DELETE uploadId=fresh")
         .noneMatch(request -> request.contains("early") || request.contains("middle"))
         .anyMatch(request -> request.startsWith("GET") && request.contains("prefix=model"));
+  }
+
+  @Test
+  void uploadsOfOneObjectMayFillSeveralPages() throws IOException {
+    String next =
+        "<IsTruncated>true</IsTruncated><NextKeyMarker>model</NextKeyMarker>"
+            + "<NextUploadIdMarker>%s</NextUploadIdMarker>";
+    uploads = unfinished("model", "first", "2026-01-01T00:00:00.000Z") + next.formatted("first");
+    pages.put(
+        "first",
+        unfinished("model", "second", "2026-01-02T00:00:00.000Z") + next.formatted("second"));
+    pages.put("second", unfinished("model", "third", "2026-01-03T00:00:00.000Z"));
+    upload();
+    assertThat(asked).contains("POST uploadId=third");
   }
 
   @Test
