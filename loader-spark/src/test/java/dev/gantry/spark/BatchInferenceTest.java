@@ -352,6 +352,15 @@ class BatchInferenceTest {
                   .collectAsList())
           .hasStackTraceContaining("column 'features' has a value of 1 elements, not 4");
     }
+    try (BatchInference shaped =
+        BatchInference.builder()
+            .setModel(device -> model(weights, device))
+            .setInput("features", 3)
+            .setOutput("scores")
+            .build()) {
+      assertThatThrownBy(() -> shaped.run(rows(3).coalesce(1)).collectAsList())
+          .hasStackTraceContaining("column 'features' has a value of 4 elements, not 3");
+    }
     assertThatThrownBy(() -> builder.optBatchSize(0))
         .isInstanceOf(MisuseException.class)
         .hasMessage("optBatchSize must be 1 to 65536 (was 0)");
