@@ -33,3 +33,5 @@ for name in "ab":
     pq.write_table(pa.table({name:pa.array([1])}), f"{out}/only-{name}.parquet")
 ints=[(f"{k}{b}", pa.array([0, -1 if k=="i" else 2**b-1], getattr(pa, f"{'u' if k=='u' else ''}int{b}")())) for k in "iu" for b in (8,16,32,64)]
 pq.write_table(pa.table(dict(ints)), f"{out}/integers.parquet")
+states=pa.FixedSizeListArray.from_arrays(pa.array([1,2,3,4],pa.int8()),2)
+pq.write_table(pa.table({"camera.state":states,"s":pa.array([{"x":5},{"x":6}],pa.struct([("x",pa.int8())])),"x":pa.array([7,8],pa.int8()),"text":["a","b"]}), f"{out}/names.parquet")

@@ -181,6 +181,26 @@ class ParquetConversionTest {
     assertThat(TestSamples.fieldsOf(out()).keySet()).isEqualTo(Set.of("image.bytes", "label"));
   }
 
+  /// The Parquet library splits names at dots, and finds a column of a struct by its last name.
+  @Test
+  void columnsMayHaveDotsInTheirNamesOrTheLastNamesOfOthers() {
+    Map<String, Object> expected =
+        Map.of(
+            "camera.state",
+            field("I8", List.of(2), TestSamples.sha256(new byte[] {1, 2, 3, 4})),
+            "s.x",
+            field("I8", List.of(), TestSamples.sha256(new byte[] {5, 6})),
+            "x",
+            field("I8", List.of(), TestSamples.sha256(new byte[] {7, 8})));
+    for (String columns : List.of("camera.state,s.x,x", "camera.state", "x", "s.x", "x,s.x")) {
+      Path out = temporary.resolve(columns);
+      TestSamples.run("convert", "--columns", columns, FILES.resolve("names.parquet"), out);
+      Map<String, Object> chosen = new HashMap<>(expected);
+      chosen.keySet().retainAll(Arrays.asList(columns.split(",")));
+      assertThat(TestSamples.fieldsOf(out)).isEqualTo(chosen);
+    }
+  }
+
   @Test
   void missingColumnsAndFilesAreNamed() {
     Path file = FILES.resolve("none.parquet");

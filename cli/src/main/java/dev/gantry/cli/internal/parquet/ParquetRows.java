@@ -62,6 +62,10 @@ public final class ParquetRows implements AutoCloseable {
   private final MappedInput input;
   private final ParquetFileReader reader;
   private @Nullable ColumnReaders columns;
+
+  /// Whether the library found the selected columns by their names; else it reads all columns.
+  private boolean byName;
+
   private long rows;
   private int batch;
   private final ExecutorService caller =
@@ -118,12 +122,28 @@ public final class ParquetRows implements AutoCloseable {
   public void select(List<String> paths) {
     columns =
         guarded(() -> {
-          requireCodecs(paths);
-          return reader
-              .buildColumnReaders(ColumnProjection.columns(paths.toArray(String[]::new)))
-              .batchSize(BATCH_ROWS)
-              .build();
+          byName = paths.stream().allMatch(this::isFoundByName);
+          requireCodecs(byName ? paths : schema().stream().map(ParquetRows::path).toList());
+          ColumnProjection projection =
+              byName
+                  ? ColumnProjection.columns(paths.toArray(String[]::new))
+                  : ColumnProjection.all();
+          return reader.buildColumnReaders(projection).batchSize(BATCH_ROWS).build();
         });
+  }
+
+  static String path(ColumnSchema schema) {
+    return String.join(".", schema.fieldPath().elements());
+  }
+
+  /// Whether the library finds a column by its path. It takes each dot for the border of two
+  /// names, and a path without dots for the last name of any column.
+  private boolean isFoundByName(String path) {
+    return schema().stream()
+            .filter(each -> path(each).equals(path))
+            .allMatch(each -> each.fieldPath().elements().stream().noneMatch(n -> n.contains(".")))
+        && (path.contains(".")
+            || schema().stream().filter(each -> each.name().equals(path)).count() == 1);
   }
 
   /// Refuses codecs for which the library needs further jars. The library's own error would
@@ -180,7 +200,11 @@ public final class ParquetRows implements AutoCloseable {
   }
 
   public ColumnReader column(String path) {
-    return selected().getColumnReader(path);
+    if (byName) {
+      return selected().getColumnReader(path);
+    }
+    int index = schema().stream().map(ParquetRows::path).toList().indexOf(path);
+    return selected().getColumnReader(index);
   }
 
   private ColumnReaders selected() {
