@@ -158,6 +158,8 @@ class ParquetConversionTest {
         "ragged|wrong-length: row 1: 'a' is I64 of 16 bytes, but 'a' of the first row is I64 of 8",
         "nested|unsupported-column: the column 'a.list.element.list.element' (INT64, in 2 lists)",
         "struct|unsupported-column: the column 'image.path'",
+        "structs|unsupported-column: the column 'a.list.element.x' (INT64, in a list of structs)",
+        "twice|same-name: two columns would become the field 'a'",
         "empty|no-rows: there are no rows",
         "brotli|unsupported-codec: the column 'id' is compressed with BROTLI; supported are"
             + " [UNCOMPRESSED, "

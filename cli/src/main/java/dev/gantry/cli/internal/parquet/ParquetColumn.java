@@ -2,11 +2,13 @@
 package dev.gantry.cli.internal.parquet;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.hardwood.metadata.LogicalType;
 import dev.hardwood.metadata.PhysicalType;
 import dev.hardwood.reader.ColumnReader;
+import dev.hardwood.reader.LayerKind;
 import dev.hardwood.reader.Validity;
 import dev.hardwood.schema.ColumnSchema;
 import java.lang.foreign.MemorySegment;
@@ -21,20 +23,24 @@ import org.jspecify.annotations.Nullable;
 /// @param schema the column's description in the file
 record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema) {
   static ParquetColumn of(ParquetRows rows, ColumnSchema schema) {
-    List<String> parts = schema.fieldPath().elements();
     int lists = schema.maxRepetitionLevel();
     DType dtype = dtype(schema);
     if (dtype == null || lists > 1 || (lists == 1 && isBytes(schema))) {
-      throw rows.malformed(
-          "unsupported-column",
-          "the column '%s' (%s%s%s) must hold numbers, bytes or lists of numbers"
-              .formatted(
-                  String.join(".", parts),
-                  schema.type(),
-                  schema.logicalType() == null ? "" : ", " + schema.logicalType(),
-                  lists == 0 ? "" : ", in " + lists + " lists"));
+      throw unsupported(rows, schema, lists == 0 ? "" : ", in " + lists + " lists");
     }
-    return new ParquetColumn(String.join(".", parts), name(schema), dtype, schema);
+    return new ParquetColumn(ParquetRows.path(schema), name(schema), dtype, schema);
+  }
+
+  private static MalformedFileException unsupported(
+      ParquetRows rows, ColumnSchema schema, String nesting) {
+    return rows.malformed(
+        "unsupported-column",
+        "the column '%s' (%s%s%s) must hold numbers, bytes or lists of numbers"
+            .formatted(
+                ParquetRows.path(schema),
+                schema.type(),
+                schema.logicalType() == null ? "" : ", " + schema.logicalType(),
+                nesting));
   }
 
   /// Returns a column's name for people. Parquet stores a list as three levels: the list, a
@@ -121,7 +127,7 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     int[] starts = new int[count + 1];
     int[] offsets =
         schema.maxRepetitionLevel() > 0
-            ? reader.getLayerOffsets(repeatedLayer(reader))
+            ? reader.getLayerOffsets(repeatedLayer(rows, reader))
             : isBytes(schema) ? reader.getBinaryOffsets() : null;
     int unit = isBytes(schema) ? 1 : each;
     for (int i = 0; i <= count; i++) {
@@ -130,8 +136,12 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     return new Values(memory(reader), starts);
   }
 
-  private static int repeatedLayer(ColumnReader reader) {
-    return reader.getLayerCount() - 1;
+  private int repeatedLayer(ParquetRows rows, ColumnReader reader) {
+    int last = reader.getLayerCount() - 1;
+    if (reader.getLayerKind(last) != LayerKind.REPEATED) {
+      throw unsupported(rows, schema, ", in a list of structs");
+    }
+    return last;
   }
 
   private void requirePresent(ParquetRows rows, ColumnReader reader) {

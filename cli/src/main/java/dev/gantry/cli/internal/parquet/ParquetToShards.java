@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -64,7 +65,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
   private List<ParquetColumn> columns(ParquetRows rows) {
     List<ParquetColumn> columns = new ArrayList<>();
     for (var schema : rows.schema()) {
-      String path = String.join(".", schema.fieldPath().elements());
+      String path = ParquetRows.path(schema);
       if (names.isEmpty()
           || names.stream().anyMatch(name -> path.equals(name) || path.startsWith(name + "."))) {
         columns.add(ParquetColumn.of(rows, schema));
@@ -85,6 +86,12 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
   private static void requireNames(
       ParquetRows rows, List<ParquetColumn> columns, List<Field> fields) {
     List<String> found = columns.stream().map(ParquetColumn::name).toList();
+    for (ParquetColumn column : columns) {
+      if (Collections.frequency(found, column.name()) > 1) {
+        throw rows.malformed(
+            "same-name", "two columns would become the field '%s'".formatted(column.name()));
+      }
+    }
     List<String> first = fields.stream().map(Field::name).toList();
     if (!first.isEmpty() && !found.equals(first)) {
       throw rows.malformed(
