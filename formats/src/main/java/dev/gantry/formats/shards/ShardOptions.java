@@ -12,6 +12,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.TreeMap;
 
 /// Says how samples are split into shards, and how the shards are written. Immutable.
 public final class ShardOptions {
@@ -79,7 +80,7 @@ public final class ShardOptions {
 
   /// Sets notes for readers.
   ///
-  /// @param notes the notes, written in the map's order if it has one
+  /// @param notes the notes, written in the map's order, or by their keys if the map has no order
   /// @throws MisuseException if a note cannot be encoded in UTF-8, or there are too many notes
   public ShardOptions withMetadata(Map<String, String> notes) {
     MisuseException.requireGiven("withMetadata", notes);
@@ -93,7 +94,9 @@ public final class ShardOptions {
         shardBytes,
         blockBytes,
         writers,
-        Collections.unmodifiableSequencedMap(new LinkedHashMap<>(notes)),
+        // The order of Map.of differs from process to process.
+        Collections.unmodifiableSequencedMap(
+            notes instanceof SequencedMap ? new LinkedHashMap<>(notes) : new TreeMap<>(notes)),
         write);
   }
 

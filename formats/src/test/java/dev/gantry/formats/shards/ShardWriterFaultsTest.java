@@ -28,8 +28,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SequencedMap;
 import org.junit.jupiter.api.Test;
 
 /// Samples and options that a writer refuses, and writers that fail, are interrupted or are not finished.
@@ -145,6 +147,19 @@ class ShardWriterFaultsTest extends ShardWriterFixture {
         .isInstanceOf(MisuseException.class);
     assertThat(options.withWrite(WriteOptions.defaults().withChecksums(false)).write.checksums())
         .isTrue();
+  }
+
+  @Test
+  void notesWithoutAnOrderAreOrderedByTheirKeys() {
+    SequencedMap<String, String> ordered = new LinkedHashMap<>();
+    for (int i = 9; i > 0; i--) {
+      ordered.put("key" + i, "");
+    }
+    ShardOptions options = ShardOptions.defaults();
+    assertThat(options.withMetadata(ordered).metadata.keySet())
+        .containsExactlyElementsOf(ordered.keySet());
+    assertThat(options.withMetadata(Map.copyOf(ordered)).metadata.keySet())
+        .containsExactlyElementsOf(ordered.reversed().keySet());
   }
 
   @Test
