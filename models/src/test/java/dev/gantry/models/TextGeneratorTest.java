@@ -161,6 +161,15 @@ class TextGeneratorTest {
   }
 
   @Test
+  void theLeastTemperatureDrawsTheBestToken() {
+    try (Model model = model("llama")) {
+      TextGenerator drawing = TextGenerator.builder().optTemperature(Double.MIN_VALUE).build();
+      assertThat(drawing.generate(model, 1, 2, 3))
+          .isEqualTo(TextGenerator.builder().build().generate(model, 1, 2, 3));
+    }
+  }
+
+  @Test
   void anEndTokenEndsTheText() {
     try (Model model = model("llama")) {
       List<Long> heard = new ArrayList<>();

@@ -14,6 +14,10 @@ import org.jspecify.annotations.Nullable;
 /// Chooses the token that follows each text of a batch. The division and the softmax of the scores
 /// run on their device; only the probabilities are copied to the CPU. Not thread-safe.
 public final class TokenChooser {
+  /// Scores that are divided by less might overflow; the best token already gets the whole
+  /// probability.
+  private static final double LEAST_TEMPERATURE = 1e-30;
+
   private final Sampling how;
   private final List<RandomGenerator> randoms;
   private final List<Set<Long>> seen = new ArrayList<>();
@@ -47,7 +51,8 @@ public final class TokenChooser {
       sampler = new TokenSampler(how, vocabulary);
     }
     NDArray floats = penalised.toType(DataType.FLOAT32, false);
-    NDArray divided = how.temperature() == 1 ? floats : floats.div(how.temperature());
+    double temperature = Math.max(how.temperature(), LEAST_TEMPERATURE);
+    NDArray divided = temperature == 1 ? floats : floats.div(temperature);
     FloatBuffer shares = divided.softmax(-1).toByteBuffer(true).asFloatBuffer();
     long[] next = new long[randoms.size()];
     for (int i = 0; i < next.length; i++) {
