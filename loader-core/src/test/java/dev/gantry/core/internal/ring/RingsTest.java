@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
@@ -26,6 +27,7 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
+import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -172,6 +174,32 @@ class RingsTest {
       await(asked);
       assertThat(told.get()).hasMessageContaining("by its own source or host writers");
       assertThat(ring.next()).isEmpty();
+    }
+  }
+
+  /// A cancellation may live for many rings.
+  @Test
+  @Timeout(60)
+  void theCancellationForgetsARingThatIsClosed() {
+    Cancellation cancellation = new Cancellation();
+    WeakReference<Object> ring = new WeakReference<>(closedRing(cancellation));
+    Latches.awaitThat(() -> {
+      System.gc();
+      return ring.refersTo(null);
+    });
+    cancellation.cancel();
+  }
+
+  private static Object closedRing(Cancellation cancellation) {
+    TransferOptions transfer = options().transfer().withCancellation(cancellation);
+    long slotBytes = options().slotBytes();
+    try (GantrySession session = GantrySession.open();
+        PrefetchRing<Integer> ring =
+            session.ring(
+                new RingOptions(Device.HOST, 2, slotBytes, slotBytes, transfer, false),
+                batches())) {
+      ring.next().orElseThrow().close();
+      return ring;
     }
   }
 
