@@ -141,7 +141,7 @@ class S3AccessTest {
 
   @Test
   void anonymousRequestsNeedNoKeysAndHaveNoSignature() {
-    set("gantry.s3.anonymous", "true");
+    set("gantry.s3.anonymous", "True");
     read();
     assertThat(asked).noneMatch(headers -> headers.containsKey("Authorization"));
     assertThat(asked).noneMatch(headers -> headers.containsKey("x-amz-request-payer"));
@@ -169,6 +169,10 @@ class S3AccessTest {
     region = "eu-south-2";
     assertThatThrownBy(this::read)
         .hasMessageContaining("the bucket is in region eu-south-2: set AWS_REGION=eu-south-2");
+    // The server is not trusted to name something else.
+    region = "no region";
+    assertThatThrownBy(this::read)
+        .hasMessageEndingWith("the bucket is in another region: set AWS_REGION");
   }
 
   @Test
