@@ -136,7 +136,7 @@ class GantryModelsTest {
   }
 
   @Test
-  void aFolderWhoseVectorsHaveNoLengthIsRefusedAndClosed(@TempDir Path folder) throws IOException {
+  void aFolderWhoseTokensTheModelDoesNotKnowIsRefused(@TempDir Path folder) throws IOException {
     Path path = edited("mean", "tokenizer.json", "\"a\": 5,", "\"a\": 160,", folder);
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> GantryEmbeddingModel.of(path))
