@@ -85,11 +85,13 @@ final class LoadCommand extends ReportCommand {
   @Override
   void checkOptions() {
     options();
-    if (verify && ResidentWeights.isServer(file)) {
+    if ((verify || transport != null) && ResidentWeights.isServer(file)) {
       throw new MisuseException(
-          "--verify must not be given for resident weights (was given for "
+          (verify ? "--verify" : "--transport")
+              + " must not be given for resident weights (was given for "
               + file
-              + "): nothing is read; verify the files that their server loads");
+              + "): nothing is read"
+              + (verify ? "; verify the files that their server loads" : ""));
     }
     // The devices are opened while the weights' headers are read.
     if (devices == null) {

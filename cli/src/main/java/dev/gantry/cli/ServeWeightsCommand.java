@@ -7,6 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentServer;
+import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
@@ -72,6 +73,10 @@ final class ServeWeightsCommand implements Runnable {
   @Override
   public void run() {
     MisuseException.requireRange("--every", every, 0, 86_400);
+    if (ResidentWeights.isServer(folder)) {
+      throw new MisuseException(
+          "FOLDER must be files (was " + folder + "): another server keeps these in memory");
+    }
     device.prepare();
     Path path = socket == null ? ResidentServer.defaultSocket(name()) : socket;
     try (GantrySession session = GantrySession.open();

@@ -147,6 +147,15 @@ class ServeWeightsTest {
             "gantry: --verify must not be given for resident weights (was given for %s): nothing is"
                 + " read; verify the files that their server loads\n",
             location());
+    assertThat(TestSamples.fail(64, "load", location(), "--transport", "gds").err())
+        .isEqualTo(
+            "gantry: --transport must not be given for resident weights (was given for %s): nothing"
+                + " is read\n",
+            location());
+    assertThat(TestSamples.fail(64, "serve-weights", location()).err())
+        .isEqualTo(
+            "gantry: FOLDER must be files (was %s): another server keeps these in memory\n",
+            location());
 
     CommandLineRun second =
         TestSamples.fail(64, "serve-weights", file, "--device", "host", "--socket", socket);
