@@ -3,6 +3,7 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.internal.objects.XmlText;
+import dev.gantry.core.internal.store.RemoteFault;
 import java.io.ByteArrayOutputStream;
 import java.net.URI;
 import java.nio.ByteBuffer;
@@ -10,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
@@ -166,7 +168,6 @@ final class S3Call extends S3Request {
               .map(HttpHeader::getValue)
               .findFirst()
               .orElse("");
-      answer = new Answer(etag, "");
     }
 
     @Override
@@ -174,8 +175,14 @@ final class S3Call extends S3Request {
       byte[] copy = new byte[Math.min(bytes.remaining(), MAX_ANSWER_BYTES - received.size())];
       bytes.get(copy);
       received.writeBytes(copy);
-      answer = new Answer(etag, received.toString(StandardCharsets.UTF_8));
       return 0;
+    }
+
+    /// Keeps the answer of the attempt that the CRT client accepted.
+    @Override
+    @Nullable RemoteFault fault() {
+      answer = new Answer(etag, received.toString(StandardCharsets.UTF_8));
+      return null;
     }
   }
 }
