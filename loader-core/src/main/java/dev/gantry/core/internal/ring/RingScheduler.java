@@ -116,7 +116,8 @@ final class RingScheduler<T> {
 
   private @Nullable Task<T> next() {
     // The consumer waits for the first batch, so its pieces are done before others are planned.
-    Task<T> early = pieceOf(begun.get(0L));
+    BatchWork<T> first = begun.get(0L);
+    Task<T> early = first == null ? null : pieceOf(first);
     if (early != null) {
       return early;
     }
@@ -137,9 +138,9 @@ final class RingScheduler<T> {
     return null;
   }
 
-  private @Nullable Task<T> pieceOf(@Nullable BatchWork<T> batch) {
-    Piece piece = batch == null ? null : batch.take();
-    return batch == null || piece == null ? null : new Task.RunPiece<>(batch, piece);
+  private @Nullable Task<T> pieceOf(BatchWork<T> batch) {
+    Piece piece = batch.take();
+    return piece == null ? null : new Task.RunPiece<>(batch, piece);
   }
 
   private Task.AskSource<T> ask() {
