@@ -85,19 +85,26 @@ final class LoadCommand extends ReportCommand {
   @Override
   void checkOptions() {
     options();
-    if ((verify || transport != null) && ResidentWeights.isServer(file)) {
-      throw new MisuseException(
-          (verify ? "--verify" : "--transport")
-              + " must not be given for resident weights (was given for "
-              + file
-              + "): nothing is read"
-              + (verify ? "; verify the files that their server loads" : ""));
+    if (ResidentWeights.isServer(file)) {
+      refuse("--verify", verify, "; verify the files that their server loads");
+      refuse("--transport", transport != null, "");
     }
     // The devices are opened while the weights' headers are read.
     if (devices == null) {
       DevicePreparation.begin(GantrySession::bestDevice);
     } else {
       devices.forEach(device -> DevicePreparation.begin(() -> device));
+    }
+  }
+
+  private void refuse(String option, boolean given, String advice) {
+    if (given) {
+      throw new MisuseException(
+          option
+              + " must not be given for resident weights (was given for "
+              + file
+              + "): nothing is read"
+              + advice);
     }
   }
 

@@ -8,6 +8,7 @@ import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.hardwood.metadata.ColumnChunk;
 import dev.hardwood.metadata.CompressionCodec;
+import dev.hardwood.metadata.FieldPath;
 import dev.hardwood.metadata.PhysicalType;
 import dev.hardwood.metadata.RowGroup;
 import dev.hardwood.reader.ColumnReader;
@@ -63,8 +64,9 @@ public final class ParquetRows implements AutoCloseable {
   private final ParquetFileReader reader;
   private @Nullable ColumnReaders columns;
 
-  /// Whether the library found the selected columns by their names; else it reads all columns.
-  private boolean byName;
+  /// The paths of all columns, if the library reads all of them because it cannot find the selected
+  /// ones by their names; null if it can.
+  private @Nullable List<String> all;
 
   private long rows;
   private int batch;
@@ -100,18 +102,15 @@ public final class ParquetRows implements AutoCloseable {
   ///
   /// @throws MalformedFileException if no column with this path holds texts
   public void requireText(String path) {
-    List<ColumnSchema> all = schema();
     boolean found =
-        all.stream()
+        schema().stream()
             .anyMatch(each ->
-                each.fieldPath().toString().equals(path)
+                path(each).equals(path)
                     && each.maxRepetitionLevel() == 0
                     && each.type() == PhysicalType.BYTE_ARRAY);
     if (!found) {
       throw malformed(
-          "no-text",
-          "no column '%s' holds texts; the columns are %s"
-              .formatted(path, all.stream().map(ColumnSchema::fieldPath).toList()));
+          "no-text", "no column '%s' holds texts; the columns are %s".formatted(path, paths()));
     }
   }
 
@@ -122,18 +121,26 @@ public final class ParquetRows implements AutoCloseable {
   public void select(List<String> paths) {
     columns =
         guarded(() -> {
-          byName = paths.stream().allMatch(this::isFoundByName);
-          requireCodecs(byName ? paths : schema().stream().map(ParquetRows::path).toList());
+          all = paths.stream().allMatch(this::isFoundByName) ? null : paths();
+          requireCodecs(all == null ? paths : all);
           ColumnProjection projection =
-              byName
+              all == null
                   ? ColumnProjection.columns(paths.toArray(String[]::new))
                   : ColumnProjection.all();
           return reader.buildColumnReaders(projection).batchSize(BATCH_ROWS).build();
         });
   }
 
+  private List<String> paths() {
+    return schema().stream().map(ParquetRows::path).toList();
+  }
+
   static String path(ColumnSchema schema) {
-    return String.join(".", schema.fieldPath().elements());
+    return path(schema.fieldPath());
+  }
+
+  private static String path(FieldPath names) {
+    return String.join(".", names.elements());
   }
 
   /// Whether the library finds a column by its path. It takes each dot for the border of two
@@ -151,7 +158,7 @@ public final class ParquetRows implements AutoCloseable {
   private void requireCodecs(List<String> paths) {
     for (RowGroup group : reader.getFileMetaData().rowGroups()) {
       for (ColumnChunk chunk : group.columns()) {
-        String path = String.join(".", chunk.metaData().pathInSchema().elements());
+        String path = path(chunk.metaData().pathInSchema());
         CompressionCodec codec = chunk.metaData().codec();
         if (paths.contains(path) && !CODECS.contains(codec)) {
           throw malformed(
@@ -200,11 +207,9 @@ public final class ParquetRows implements AutoCloseable {
   }
 
   public ColumnReader column(String path) {
-    if (byName) {
-      return selected().getColumnReader(path);
-    }
-    int index = schema().stream().map(ParquetRows::path).toList().indexOf(path);
-    return selected().getColumnReader(index);
+    return all == null
+        ? selected().getColumnReader(path)
+        : selected().getColumnReader(all.indexOf(path));
   }
 
   private ColumnReaders selected() {
