@@ -258,6 +258,33 @@ class ParameterRulesTest extends ParameterRulesFixture {
     assertThat(values(parameters, "head")).containsExactly(1, 2, 3, 4, 5, 6);
   }
 
+  /// A reshape needs all rows of a tensor, whatever else takes some of them.
+  @Test
+  void aTensorComesWholeIfOneOfItsParametersNeedsAllRows() throws IOException {
+    ParameterList parameters = parameters("turned", "shaped");
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("turned", "t", part(0, 0, 2), transpose())
+            .rule("shaped", "t", part(0, 1, 2), reshape(50, 30))
+            .build();
+    load(matrix("t", 60, 50), parameters, names, IN_PIECES);
+    try (NDArray stored = manager.create(floats(values(new Shape(60, 50))), new Shape(60, 50))) {
+      assertThat(values(parameters, "turned"))
+          .isEqualTo(stored.get("0:30").transpose().toFloatArray());
+      assertThat(values(parameters, "shaped")).isEqualTo(stored.get("30:60").toFloatArray());
+    }
+  }
+
+  /// Otherwise a model would predict with parameters that were never loaded.
+  @Test
+  void completeNamesNeedATensorForEachParameterEvenIfALoadIsPartial() throws IOException {
+    Path file = matrix("t", 1, 2);
+    LoadOptions partial = LoadOptions.builder().optPartial(true).build();
+    ParameterNames complete = ParameterNames.same().complete();
+    assertMisuse(() -> load(file, parameters("t", "u"), complete, partial), "'u'");
+    assertThat(load(file, parameters("t"), complete, partial).loaded()).containsOnlyKeys("t");
+  }
+
   @Test
   void prefixesAliasesConstantsAndWhatIsIgnored() throws IOException {
     Path file =
@@ -343,6 +370,12 @@ class ParameterRulesTest extends ParameterRulesFixture {
         parameters("a", "b", "c"),
         ParameterNames.builder().restByOrder().build(),
         "3 parameters",
+        "2 tensors");
+    assertRefused(
+        file,
+        parameters("a"),
+        ParameterNames.builder().restByOrder().build(),
+        "1 parameters",
         "2 tensors");
     assertRefused(
         file, twins, ParameterNames.builder().restByOrder().build(), "'b' [2]", "'y' [1]");

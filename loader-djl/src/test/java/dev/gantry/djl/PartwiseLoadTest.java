@@ -5,11 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.ParameterList;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
@@ -199,6 +202,29 @@ class PartwiseLoadTest {
           .singleElement()
           .satisfies(bytes -> assertThat(bytes).isGreaterThanOrEqualTo(checkpoint.totalBytes()));
     }
+  }
+
+  /// Only one array can be read into, and only if it is dense in C order.
+  @Test
+  void aTensorBehindTheFirstPartFillsAllOfItsArrays() throws IOException {
+    Path file = layers(folder.resolve("model.safetensors"), 1, 4);
+    ParameterList parameters = new ParameterList();
+    for (String name : List.of("1", "2", "3", "again", "4")) {
+      Parameter parameter =
+          Parameter.builder().setName(name).setType(Parameter.Type.WEIGHT).build();
+      NDArray array = manager.zeros(new Shape(100, 100));
+      parameter.setArray(name.equals("4") ? array.transpose() : array);
+      parameters.add(name, parameter);
+    }
+    ParameterNames names =
+        ParameterNames.builder().rule("{i}", "0{i}Linear_weight").tie("again", "3").build();
+    try (Weights checkpoint = Weights.open(file)) {
+      var _ = checkpoint.load(manager, parameters, names, observed().build());
+    }
+    for (String name : List.of("3", "again")) {
+      assertThat(parameters.get(name).getArray().toFloatArray()).as(name).isEqualTo(values(3));
+    }
+    assertThat(parameters.get("4").getArray().toFloatArray()).isEqualTo(values(4));
   }
 
   @Test

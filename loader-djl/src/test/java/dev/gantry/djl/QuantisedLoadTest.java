@@ -10,6 +10,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.DType;
@@ -24,6 +25,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
@@ -35,6 +37,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// A load turns quantised tensors into floating-point tensors with their scales.
 @ExtendWith(NoLeaks.class)
@@ -93,6 +96,9 @@ class QuantisedLoadTest {
       for (DataType type : new DataType[] {DataType.FLOAT32, DataType.BFLOAT16, DataType.FLOAT64}) {
         NDList arrays = weights.load(manager, LoadOptions.builder().optCast(type).build());
         assertThat(arrays).hasSize(1);
+        // The arrays of codes and scales are closed. The check comes before values are read,
+        // because DJL leaves a copy with the manager when it reads a GPU's array.
+        assertThat(manager.getManagedArrays()).hasSize(1);
         assertThat(arrays.getFirst().getName()).isEqualTo("w");
         assertThat(arrays.getFirst().getDataType()).isEqualTo(type);
         assertThat(floats(arrays.getFirst())).isEqualTo(expected);
@@ -180,6 +186,31 @@ class QuantisedLoadTest {
     }
   }
 
+  /// Values that are computed in the narrower of both types would lack what the wider one holds.
+  @ParameterizedTest
+  @ValueSource(strings = {"narrow", "wide"})
+  void eachOfTwoArraysHasThePrecisionOfItsType(String first) throws IOException {
+    String second = first.equals("wide") ? "narrow" : "wide";
+    new WeightsFile()
+        .raw("w", DType.F8_E4M3, TensorShape.of(1, 1), (byte) 0x38)
+        .tensor("w_scale", DType.F32, TensorShape.of(), 1 + 0x1p-20)
+        .write(folder.resolve("model.safetensors"));
+    ParameterList parameters = new ParameterList();
+    for (String name : List.of(first, second)) {
+      Parameter parameter =
+          Parameter.builder().setName(name).setType(Parameter.Type.WEIGHT).build();
+      DataType type = name.equals("wide") ? DataType.FLOAT32 : DataType.FLOAT16;
+      parameter.setArray(manager.zeros(new Shape(1, 1), type));
+      parameters.add(name, parameter);
+    }
+    ParameterNames names = ParameterNames.builder().rule(first, "w").tie(second, first).build();
+    try (Weights weights = Weights.open(folder)) {
+      var _ = weights.load(manager, parameters, names, LoadOptions.defaults());
+    }
+    assertThat(floats(parameters.get("wide").getArray())).containsExactly(1 + 0x1p-20f);
+    assertThat(floats(parameters.get("narrow").getArray())).containsExactly(1);
+  }
+
   @Test
   void rawWithoutACast() throws IOException {
     write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
@@ -195,11 +226,13 @@ class QuantisedLoadTest {
   void withoutScalesTheCodesAreTheValues() throws IOException {
     new WeightsFile()
         .raw("w", DType.F8_E4M3, TensorShape.of(3), (byte) 0x38, (byte) 0xB8, (byte) 0x7E)
+        .raw("x", DType.F8_E4M3, TensorShape.of(2), (byte) 0xB8, (byte) 0x38)
         .write(folder.resolve("model.safetensors"));
     try (Weights weights = Weights.open(folder)) {
       NDList arrays =
           weights.load(manager, LoadOptions.builder().optCast(DataType.FLOAT32).build());
-      assertThat(arrays.getFirst().toFloatArray()).containsExactly(1, -1, 448);
+      assertThat(arrays.get("w").toFloatArray()).containsExactly(1, -1, 448);
+      assertThat(arrays.get("x").toFloatArray()).containsExactly(-1, 1);
     }
   }
 
