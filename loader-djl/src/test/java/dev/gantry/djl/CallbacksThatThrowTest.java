@@ -58,6 +58,7 @@ class CallbacksThatThrowTest {
     PROGRESS_OF_A_REMOTE_LOAD(
         (test, callback) -> test.load(test.served(), progress(callback).build())),
     REPORT((test, callback) -> test.load(LoadOptions.builder().optReport(_ -> callback.run()))),
+    REPORT_OF_PLAIN_MEMORY(CallbacksThatThrowTest::loadMemory),
     SELECTION((test, callback) ->
         test.load(
             LoadOptions.builder()
@@ -141,6 +142,7 @@ class CallbacksThatThrowTest {
   @EnumSource
   void theProgramGetsWhatItsCallbackThrowsAndTheNextIsRight(Callback callback) throws Exception {
     for (Throwable own : List.of(new IllegalStateException("own"), new AssertionError("own"))) {
+      int before = manager.getManagedArrays().size();
       Throwable failure =
           catchThrowable(() ->
               callback.operation.run(
@@ -152,6 +154,7 @@ class CallbacksThatThrowTest {
                     throw (RuntimeException) own;
                   }));
       assertThat(failure).isSameAs(own);
+      assertThat(manager.getManagedArrays()).hasSize(before);
       callback.operation.run(this, () -> {});
     }
   }
@@ -183,6 +186,14 @@ class CallbacksThatThrowTest {
         NDArray array = list.get("t" + i).toType(DataType.FLOAT32, false);
         assertThat(array.toFloatArray()).startsWith(i, i + 1).hasSize(VALUES);
       }
+    }
+  }
+
+  private void loadMemory(Runnable callback) {
+    LoadOptions options = LoadOptions.builder().optReport(_ -> callback.run()).build();
+    try (Weights weights = Weights.open(file, session);
+        TensorMemory memory = weights.loadMemory(options)) {
+      assertThat(memory.tensors()).hasSize(TENSORS);
     }
   }
 

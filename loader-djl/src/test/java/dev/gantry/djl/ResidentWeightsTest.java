@@ -98,6 +98,7 @@ class ResidentWeightsTest {
         .vector("numbers", DType.F32, values)
         .tensor("weight", DType.F32, TensorShape.of(2, 3), 1, 2, 3, 4, 5, 6)
         .vector("bias", DType.F32, first, 0)
+        .vector("ones", DType.F32, 1, 1)
         .vector("brief", DType.BF16, 1, 2)
         .vector("odd", DType.U8, 1, 2, 3)
         .vector("none", DType.F32)
@@ -196,6 +197,7 @@ class ResidentWeightsTest {
               () -> array.set(new NDIndex("0"), manager.ones(new Shape(3))),
               () -> array.setScalar(new NDIndex("0,0"), 5),
               () -> operand.copyTo(array),
+              () -> other.get("weight").copyTo(array),
               () -> view.addi(1),
               () -> array.reshape(6).muli(3),
               () -> array.transpose().get(1).subi(1),
@@ -206,6 +208,8 @@ class ResidentWeightsTest {
                       .sgdUpdate(
                           new NDList(array, operand), new NDList(array), 1, 0, 1, 0, 0, false),
               () -> weights.copyTo("weight", array),
+              () -> TorchArrays.copy(operand, array, 0),
+              () -> TorchArrays.copyInto(operand.get(0), array, new NDIndex("0")),
               () -> list.get("brief").addi(1));
       for (int i = 0; i < writes.size(); i++) {
         Runnable write = writes.get(i);
@@ -282,12 +286,20 @@ class ResidentWeightsTest {
           weights.load(
               manager,
               block,
-              ParameterNames.builder().rule("runningMean", "bias").rule("beta", "brief").build(),
+              ParameterNames.builder()
+                  .rule("runningMean", "bias")
+                  .rule("runningVar", "ones")
+                  .rule("beta", "brief")
+                  .build(),
               LoadOptions.builder().optPartial(true).optCast(DataType.FLOAT32).build(),
               new Shape(3, 2));
+      // The arrays over the server's memory are closed where copies take their place.
+      assertThat(manager.getManagedArrays()).hasSize(1 + block.getParameters().size());
       NDList _ = block.forward(new ParameterStore(own, false), new NDList(ones), true);
       NDArray mean = block.getParameters().get("runningMean").getArray();
       assertThat(mean.addi(0).getFloat(1)).isBetween(0.09f, 0.11f);
+      NDArray variance = block.getParameters().get("runningVar").getArray();
+      assertThat(variance.addi(0).getFloat(1)).isBetween(0.89f, 0.91f);
     }
   }
 
