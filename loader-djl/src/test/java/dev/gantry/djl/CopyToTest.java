@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
@@ -14,6 +15,7 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
@@ -30,6 +32,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.DoubleStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -73,7 +76,12 @@ class CopyToTest {
     NDArray grid = manager.zeros(new Shape(3, 2));
     NDArray many = manager.create(new Shape(MANY));
     NDArray view = grid.reshape(6);
-    weights.copyTo(Map.of("grid", grid, "many", many));
+    AtomicReference<TransferReport> told = new AtomicReference<>();
+    TransferReport report =
+        weights.copyTo(
+            Map.of("grid", grid, "many", many), LoadOptions.builder().optReport(told::set).build());
+    assertThat(told).hasValue(report);
+    assertThat(report.bytes()).isGreaterThanOrEqualTo(4 * MANY);
     assertThat(grid.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
     assertThat(view.toFloatArray()).as("the same memory").containsExactly(1, 2, 3, 4, 5, 6);
     assertThat(many.getFloat(MANY - 1)).isEqualTo(MANY - 1);
@@ -141,6 +149,11 @@ class CopyToTest {
                 Map.of("grid", grid), LoadOptions.builder().optCast(DataType.FLOAT16).build()))
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("copyTo takes no optCast");
+    assertThatThrownBy(() ->
+            weights.copyTo(
+                Map.of("grid", grid), LoadOptions.builder().optDevice(Device.cpu()).build()))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("copyTo takes no optCast, optAsStored, optLazy or optDevice");
     assertThatThrownBy(() ->
             weights.copyTo(
                 Map.of("grid", grid), LoadOptions.builder().optSkipMismatched(true).build()))

@@ -11,6 +11,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.Latches;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -110,5 +111,30 @@ class PipelinedLoadTest {
       mayEnd.countDown();
       assertThat(noted).isTrue();
     }
+  }
+
+  /// Reads of whole blocks of a file bring more bytes than the tensors have.
+  @Test
+  void progressEndsAtTheBytesOfAllParts() {
+    List<Long> told = new ArrayList<>();
+    TransferOptions options =
+        TransferOptions.defaults()
+            .withProgress((now, total) -> {
+              assertThat(total).isEqualTo(9);
+              told.add(now);
+            });
+    try (PipelinedLoad load =
+        new PipelinedLoad(
+            options,
+            new long[] {4, 3},
+            2,
+            (_, part) -> {
+              part.progress().onProgress(4096, 4096);
+              return new PipelinedLoad.Arrays(List.of());
+            })) {
+      load.next().close();
+      load.next().close();
+    }
+    assertThat(told).hasSize(2).last().isEqualTo(7L);
   }
 }
