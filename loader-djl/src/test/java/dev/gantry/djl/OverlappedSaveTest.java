@@ -2,11 +2,24 @@
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.ParameterStore;
+import ai.djl.training.initializer.Initializer;
+import ai.djl.util.PairList;
 import dev.gantry.djl.internal.training.Fences;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
+import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.Training;
+import dev.gantry.djl.internal.training.UpdateFence;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
@@ -16,6 +29,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -198,6 +212,101 @@ class OverlappedSaveTest {
     }
     try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       assertThat(saver.prepare(training.model, training.trainer)).isDone();
+    }
+  }
+
+  /// The next save throws the failure; a step has no part in it.
+  @Test
+  void aSnapshotThatFailedLetsTheTrainingGoOn() {
+    TrainerParts.of(training.trainer)
+        .fence()
+        .hold(CompletableFuture.failedFuture(new IllegalStateException("no snapshot")));
+    assertThat(training.steps(0, 1)).hasSize(1);
+  }
+
+  /// Two savers of a training take their snapshots at once.
+  @Test
+  void anUpdateWaitsForEachSnapshot() throws Exception {
+    UpdateFence fence = TrainerParts.of(training.trainer).fence();
+    CompletableFuture<Void> second = new CompletableFuture<>();
+    fence.hold(CompletableFuture.completedFuture(null));
+    fence.hold(second);
+    training.backward(0);
+    FutureTask<Boolean> step =
+        new FutureTask<>(() -> {
+          training.trainer.step();
+          return true;
+        });
+    PlainState before = PlainState.of(training.trainer);
+    awaitWaiting(Thread.ofPlatform().start(step));
+    assertThat(PlainState.of(training.trainer)).isEqualTo(before);
+    second.complete(null);
+    assertThat(step.get()).isTrue();
+  }
+
+  /// A training that catches the failures of its saves would fill its device with copies.
+  @Test
+  void aSaveWhoseStateCannotBeReadLeavesNoArrayInTheTrainersManager() {
+    try (CheckpointSaver saver =
+        CheckpointSaver.builder()
+            .setPath(folder)
+            .optMode(SaveMode.OVERLAPPED)
+            .optState(
+                "own",
+                () -> {
+                  throw new IllegalStateException("not now");
+                },
+                _ -> {})
+            .build()) {
+      training.steps(0, 1);
+      int before = training.trainer.getManager().getManagedArrays().size();
+      assertThatThrownBy(() -> saver.save(1, training.model, training.trainer))
+          .hasMessage("not now");
+      assertThat(training.trainer.getManager().getManagedArrays()).hasSize(before);
+    }
+  }
+
+  /// Counts its batches in a parameter without a gradient, as a block with statistics of its own does.
+  private static final class CountingBlock extends AbstractBlock {
+    private final Parameter count =
+        addParameter(
+            Parameter.builder()
+                .setName("count")
+                .setType(Parameter.Type.OTHER)
+                .optRequiresGrad(false)
+                .optInitializer(Initializer.ZEROS)
+                .optShape(new Shape(1))
+                .build());
+
+    @Override
+    protected NDList forwardInternal(
+        ParameterStore store,
+        NDList inputs,
+        boolean training,
+        @Nullable PairList<String, Object> parameters) {
+      store.getValue(count, inputs.head().getDevice(), training).addi(1);
+      return inputs;
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputs) {
+      return inputs;
+    }
+  }
+
+  @Test
+  void whatABlockOfYourOwnChangesInForwardIsSavedAsItWas() {
+    Block block =
+        new SequentialBlock().add(new CountingBlock()).add(Linear.builder().setUnits(3).build());
+    try (Training counting = new Training(block, Optimizers.adam());
+        CheckpointSaver saver = saver()) {
+      counting.steps(0, 2);
+      var _ = saver.save(2, counting.model, counting.trainer);
+      counting.backward(2);
+      copier.release();
+      assertThat(saver.restoreLatest(counting.model, counting.trainer)).isPresent();
+      assertThat(block.getParameters().get("01CountingBlock_count").getArray().toFloatArray())
+          .containsExactly(2);
     }
   }
 }
