@@ -112,6 +112,16 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void oneRuleIsEnoughForTheOthersToGo() {
+    try (CheckpointSaver saver = builder().optKeepEvery(2).build()) {
+      for (int step = 1; step <= 5; step++) {
+        assertSaved(saver, step);
+      }
+      assertThat(steps(saver)).containsExactly(2L, 4L, 5L);
+    }
+  }
+
+  @Test
   void thoseStayThatARuleWants() {
     try (CheckpointSaver saver =
         builder()
@@ -356,7 +366,8 @@ class CheckpointSaverTest {
               saver::await,
               () -> saver.restoreLatest(training.model, training.trainer),
               () -> saver.restore(1, training.model, training.trainer),
-              () -> saver.restore(RestoreRequest.builder().setModel(training.model).build()));
+              () -> saver.restore(RestoreRequest.builder().setModel(training.model).build()),
+              saver::awaitUploads);
       for (ThrowingCallable next : nextCalls) {
         CompletableFuture<SaveOutcome> saved = failingSave(saver);
         assertThatThrownBy(saved::join)
@@ -411,6 +422,20 @@ class CheckpointSaverTest {
     saver.close();
     try (CheckpointSaver next = builder().build()) {
       assertThat(steps(next)).isEmpty();
+      assertSaved(next, 1);
+    }
+  }
+
+  @Test
+  void aSaverThatCannotBeMadeFreesTheFolder() {
+    CheckpointSaver.Builder failing =
+        builder()
+            .optMode(SaveMode.ASYNC)
+            .optCopier(() -> {
+              throw new IllegalStateException("no thread");
+            });
+    assertThatThrownBy(failing::build).hasMessage("no thread");
+    try (CheckpointSaver next = builder().build()) {
       assertSaved(next, 1);
     }
   }

@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.NDScope;
 import ai.djl.nn.Block;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.internal.natives.Libc;
@@ -103,6 +104,20 @@ class SaverResumeTest {
       other.backward(104);
       saver.restore(INTERRUPTED, other.model, other.trainer);
       assertThat(other.steps(INTERRUPTED, END)).isEqualTo(expected);
+    }
+  }
+
+  /// A scope closes the arrays that were made in it.
+  @Test
+  void whatARestoreMakesOutlivesAScopeOfTheProgram() {
+    List<Integer> expected = save(Training::perceptron, Optimizers::adam);
+    try (Training fresh = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
+      try (NDScope scope = new NDScope()) {
+        scope.suppressNotUsedWarning();
+        saver.restore(INTERRUPTED, fresh.model, fresh.trainer);
+      }
+      assertThat(fresh.steps(INTERRUPTED, END)).isEqualTo(expected);
     }
   }
 
