@@ -182,9 +182,9 @@ class ChosenSamplesTest {
     List<Long> drawn = labels(classes().optRange(0, 700).optBalanced(5, "label"));
     assertThat(drawn).hasSize(700);
     assertThat(drawn.stream().filter(label -> label == 1).count()).isBetween(300L, 400L);
-    try (ShardDataset dataset = classes().optRange(0, 700).build()) {
+    try (ShardDataset dataset = classes().optRange(0, 699).build()) {
       assertThat(dataset.classWeights("label"))
-          .isEqualTo(Map.of(0L, 700 / (2 * 600.0), 1L, 700 / (2 * 100.0)));
+          .isEqualTo(Map.of(0L, 699 / 2.0 / 600, 1L, 699 / 2.0 / 99));
       assertThatThrownBy(() -> dataset.classWeights("x"))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("must be one number");

@@ -276,6 +276,23 @@ class DatasetResumeTest {
   }
 
   @Test
+  void aMixtureOfWhichOneDatasetCannotBeginHoldsNothing() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 40, 17);
+    ShardDataset.Builder builder = ShardDataset.builder().setPath(path).setSampling(5);
+    ShardDataset closed = builder.build();
+    closed.close();
+    try (NDManager manager = NDManager.newBaseManager();
+        MixedDataset mixture =
+            MixedDataset.builder().addDataset(builder.build(), 1).addDataset(closed, 1).build()) {
+      LiveResources.Snapshot before = NoLeaks.held();
+      assertThatThrownBy(() -> mixture.getData(manager).iterator())
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("this dataset is closed");
+      assertThat(NoLeaks.held()).isEqualTo(before);
+    }
+  }
+
+  @Test
   void aMixtureRefusesAStateOfWhichOneDatasetIsAnotherAndStaysWhereItIs() throws Exception {
     Path first = ImageShards.write(folder.resolve("first"), 40, 17);
     Path second = ImageShards.write(folder.resolve("second"), 21, 30);
@@ -323,6 +340,8 @@ class DatasetResumeTest {
       isRefused(
           mixture, state.replace("lengths=8,10", "lengths=9,10"), "0 of 9 batches (now of 8)");
       isRefused(mixture, state.replace("given=0,0", "given=9,0"), "9 of 8 batches (now of 8)");
+      isRefused(mixture, state.replace("lengths=8,10", "lengths=8"), "not the state of a mixture");
+      isRefused(mixture, state.replace("given=0,0", "given=0"), "not the state of a mixture");
       mixture.restore(state);
     }
   }
@@ -383,12 +402,16 @@ class DatasetResumeTest {
   void aStateOfAnotherOrderIsRefusedAndChangesNothing() {
     Path path = ImageShards.write(folder.resolve("shards"), 50, 17);
     ShardDataset.Builder builder = ShardDataset.builder().setPath(path).setSampling(7);
-    try (ShardDataset dataset = builder.build();
+    try (NDManager manager = NDManager.newBaseManager();
+        ShardDataset dataset = builder.build();
         ShardDataset other = builder.setSampling(8).build()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      batches.next().close();
       String state = dataset.state();
       assertThatThrownBy(() -> dataset.restore(other.state())).isInstanceOf(MisuseException.class);
       assertThatThrownBy(() -> dataset.restore("epoch 3")).isInstanceOf(MisuseException.class);
       assertThat(dataset.state()).isEqualTo(state);
+      batches.next().close();
     }
   }
 }

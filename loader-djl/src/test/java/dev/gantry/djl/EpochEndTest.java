@@ -14,6 +14,7 @@ import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import ai.djl.translate.TranslateException;
 import ai.djl.util.Progress;
+import dev.gantry.djl.internal.datasets.ResumedPosition;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
@@ -111,6 +112,43 @@ class EpochEndTest {
       assertThat(mixture.state()).isNotEqualTo(before);
     } finally {
       MemoryStore.beforeEachOpen(null);
+    }
+  }
+
+  /// A listener would count an epoch at each batch.
+  @Test
+  void aMixtureThatWentOnIsNotAtTheEndOfAnEpoch() {
+    Path path = ImageShards.write(folder.resolve("shards"), 2 * BATCHES, 9);
+    try (MixedDataset mixture =
+            MixedDataset.builder().addDataset(plainShards(path).build(), 1).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      String begin = mixture.state();
+      assertThat(mixture.isEpochOver()).isFalse();
+      for (int epoch = 0; epoch < 2; epoch++) {
+        Iterator<Batch> batches = mixture.getData(manager).iterator();
+        batches.next().close();
+        assertThat(mixture.isEpochOver()).isFalse();
+        batches.next().close();
+        assertThat(mixture.isEpochOver()).isTrue();
+        assertThat(mixture.state()).isNotEqualTo(begin);
+        assertThat(mixture.isEpochOver()).isTrue();
+      }
+      mixture.restore(begin);
+      assertThat(mixture.isEpochOver()).isFalse();
+    }
+  }
+
+  @Test
+  void aDatasetThatGaveTheCheckpointsLastBatchAgainIsToldOf() {
+    Path path = ImageShards.write(folder.resolve("shards"), 4 * BATCHES, 9);
+    try (ShardDataset dataset = plainShards(path).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> batches = dataset.getData(manager).iterator();
+      batches.next().close();
+      String saved = dataset.state();
+      assertThat(ResumedPosition.warning(saved, saved)).isPresent();
+      batches.next().close();
+      assertThat(ResumedPosition.warning(saved, dataset.state())).isEmpty();
     }
   }
 

@@ -194,6 +194,20 @@ class ShardDatasetTest {
     dataset.close();
   }
 
+  /// A training may leave many epochs early before its manager is closed.
+  @Test
+  void aLoopThatIsEndedByAnotherOneHoldsNothing() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      LiveResources.Snapshot before = NoLeaks.held();
+      try (ShardDataset dataset = shards(50, 17).build()) {
+        for (int i = 0; i < 2; i++) {
+          dataset.getData(manager).iterator().next().close();
+        }
+      }
+      assertThat(NoLeaks.held()).isEqualTo(before);
+    }
+  }
+
   @Test
   void aViewThatIsKeptKeepsItsBytes() {
     try (NDManager manager = NDManager.newBaseManager()) {
@@ -229,6 +243,20 @@ class ShardDatasetTest {
       assertThatThrownBy(first::next).isInstanceOf(MisuseException.class);
       assertThat(dataset.state()).contains("epoch=2 batch=0");
       assertThat(StandardError.during(() -> labels(dataset, manager))).doesNotContain("getData");
+    }
+  }
+
+  /// Its end would look like that of an epoch, and the training would miss its batches.
+  @Test
+  void aLoopWithoutEndThatIsEndedBeforeItsFirstBatchIsTold() {
+    try (ShardDataset dataset = shards(40, 40).optRepeat().build();
+        NDManager manager = NDManager.newBaseManager()) {
+      Iterator<Batch> first = dataset.getData(manager).iterator();
+      String log = StandardError.during(() -> dataset.getData(manager).iterator().next().close());
+      assertThat(log).contains("getData was called again after 0 batches");
+      assertThatThrownBy(first::hasNext)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("a later getData of the same dataset ended this iteration");
     }
   }
 
