@@ -111,7 +111,7 @@ class TorchLibraryTest {
             TensorShape.of(0),
             () -> {
               released.incrementAndGet();
-              throw new IllegalStateException("thrown on purpose");
+              throw new AssertionError("thrown on purpose");
             });
     torch.delete(handle);
     assertThat(released).hasValue(1);
