@@ -3,6 +3,7 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.internal.store.Variables;
 import java.net.URI;
 import java.util.Locale;
 import java.util.Optional;
@@ -54,16 +55,8 @@ record S3Settings(RetryLimits limits) {
     String variable = "GANTRY_S3_" + name.toUpperCase(Locale.ROOT).replace('-', '_');
     String given = System.getProperty(property);
     @Nullable String set = given == null ? System.getenv(variable) : given;
-    if (set == null) {
-      return Optional.empty();
-    }
-    return switch (set.toLowerCase(Locale.ROOT)) {
-      case "true" -> Optional.of(true);
-      case "false" -> Optional.of(false);
-      default ->
-          throw new MisuseException(
-              "%s must be true or false (was %s)"
-                  .formatted(given == null ? variable : property, set));
-    };
+    return set == null
+        ? Optional.empty()
+        : Optional.of(Variables.flag(given == null ? variable : property, set));
   }
 }

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 public final class HeaderValues {
   private static final Pattern COUNT = Pattern.compile("\\d{1,18}");
 
-  private static final Pattern TOKEN = Pattern.compile("[!-~]+");
+  private static final Pattern WORD = Pattern.compile("[!-~]+");
 
   private HeaderValues() {}
 
@@ -22,10 +22,19 @@ public final class HeaderValues {
   /// @param source the setting that has the token, for the message
   /// @throws MisuseException if a header cannot carry the token
   public static String token(String secret, String source) {
-    if (!TOKEN.matcher(secret).matches()) {
-      throw new MisuseException(source + " must have one word of ASCII characters, the token");
+    return word(secret, source, "the token");
+  }
+
+  /// Returns a value that a header can carry. A message never shows it.
+  ///
+  /// @param source the setting that has the value, for the message
+  /// @param noun what the value is, for the message
+  /// @throws MisuseException if a header cannot carry the value
+  public static String word(String value, String source, String noun) {
+    if (!WORD.matcher(value).matches()) {
+      throw new MisuseException(source + " must have one word of ASCII characters, " + noun);
     }
-    return secret;
+    return value;
   }
 
   static boolean isCount(String value) {

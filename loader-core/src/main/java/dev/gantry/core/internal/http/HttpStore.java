@@ -45,8 +45,9 @@ public final class HttpStore implements Store {
     if (!(file instanceof Location.Remote remote)) {
       throw new MisuseException(file + " must be an http or https URL");
     }
-    if (remote.uri().getHost() == null || remote.uri().getRawUserInfo() != null) {
-      throw new MisuseException(file + " must be a URL with a host, and without a user name");
+    if (!ServiceAddress.namesServer(remote.uri()) || remote.uri().getRawUserInfo() != null) {
+      throw new MisuseException(
+          file + " must be a URL with a host, a port up to 65535 or none, and without a user name");
     }
     requireOpen();
     URI source = URI.create(remote.uri().toASCIIString());

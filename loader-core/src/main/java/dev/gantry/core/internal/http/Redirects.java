@@ -21,7 +21,7 @@ public final class Redirects {
   }
 
   /// Returns the address to which an answer redirects: empty if the answer does not redirect, does
-  /// not name an HTTP address, or leads from `https` to `http`.
+  /// not name an HTTP server, or leads from `https` to `http`.
   public static Optional<URI> target(URI from, int status, HttpHeaders headers) {
     if (!STATUSES.contains(status)) {
       return Optional.empty();
@@ -29,7 +29,7 @@ public final class Redirects {
     return headers
         .firstValue("Location")
         .flatMap(address -> HeaderValues.address(from, address))
-        .filter(target -> target.getHost() != null)
+        .filter(ServiceAddress::namesServer)
         .filter(target ->
             "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
   }

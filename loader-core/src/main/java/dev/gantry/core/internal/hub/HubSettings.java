@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.hub;
 
-import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.http.ServiceAddress;
 import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
 import java.net.URI;
@@ -12,7 +12,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
@@ -39,7 +38,7 @@ record HubSettings(
 
   /// The settings of this process.
   ///
-  /// @throws MisuseException if `HF_ENDPOINT` is not an address
+  /// @throws dev.gantry.core.MisuseException if `HF_ENDPOINT` is not an address
   static HubSettings ofProcess() {
     return of(Variables::ofProcess);
   }
@@ -66,7 +65,8 @@ record HubSettings(
             .or(() -> given(variables.apply("TRANSFORMERS_OFFLINE")))
             .orElse("");
     return new HubSettings(
-        endpoint(given(variables.apply(ENDPOINT)).orElse("https://huggingface.co")),
+        ServiceAddress.of(
+            ENDPOINT, given(variables.apply(ENDPOINT)).orElse("https://huggingface.co")),
         cache.toAbsolutePath().normalize(),
         token,
         tokenFile,
@@ -76,21 +76,6 @@ record HubSettings(
 
   private static Optional<String> token(String name, Function<String, @Nullable String> variables) {
     return given(variables.apply(name)).map(text -> HeaderValues.token(text, name));
-  }
-
-  private static URI endpoint(String text) {
-    try {
-      URI endpoint = URI.create(text.replaceFirst("/+$", ""));
-      String scheme = Objects.requireNonNullElse(endpoint.getScheme(), "");
-      if (endpoint.getHost() != null
-          && endpoint.getRawUserInfo() == null
-          && Set.of("http", "https").contains(scheme.toLowerCase(Locale.ROOT))) {
-        return endpoint;
-      }
-    } catch (IllegalArgumentException _) {
-      // The text is refused below.
-    }
-    throw new MisuseException(ENDPOINT + " must be an http or https address (was " + text + ")");
   }
 
   private static Optional<Path> path(@Nullable String text, Path user) {

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.objects;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.http.ServiceAddress;
 import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
 import java.net.URI;
@@ -30,6 +31,7 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
   private static final String SAS = "AZURE_STORAGE_SAS_TOKEN";
   private static final String ENDPOINT = "AZURE_STORAGE_SERVICE_ENDPOINT";
   private static final String VERSION = "2021-12-02";
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]+");
   private static final Pattern TOKEN = Pattern.compile("[A-Za-z0-9%&=._~:+/,-]*");
 
   /// The format `Mon, 02 Jan 2006 15:04:05 GMT`. The JDK's own format writes days below 10 with
@@ -73,6 +75,13 @@ record AzureService(URI endpoint, String sas, Optional<AzureKey> key) implements
   }
 
   private static String endpoint(String account, Map<String, String> parts) {
+    if (!NAME.matcher(account).matches()) {
+      throw new MisuseException(
+          (parts.containsKey("accountname") ? CONNECTION : ACCOUNT)
+              + " must name the storage account by letters, digits and hyphens (was "
+              + account
+              + ")");
+    }
     return parts.getOrDefault("defaultendpointsprotocol", "https")
         + "://"
         + account

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.objects;
 import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.http.ServiceAddress;
 import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
 import java.net.URI;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
 final class GcsService implements ObjectService {
   private static final String TOKEN = "CLOUDSDK_AUTH_ACCESS_TOKEN";
   private static final String ANONYMOUS = "GANTRY_GCS_ANONYMOUS";
+  private static final String PAYER = "GOOGLE_CLOUD_QUOTA_PROJECT";
   private static final String EMULATOR = "STORAGE_EMULATOR_HOST";
 
   private final URI endpoint;
@@ -34,12 +36,17 @@ final class GcsService implements ObjectService {
             emulator
                 .map(host -> host.contains("://") ? host : "http://" + host)
                 .orElse("https://storage.googleapis.com"));
-    boolean anonymous = Boolean.parseBoolean(variables.apply(ANONYMOUS));
+    boolean anonymous =
+        Variables.given(variables, ANONYMOUS)
+            .map(text -> Variables.flag(ANONYMOUS, text))
+            .orElse(false);
     token =
         Variables.given(variables, TOKEN)
             .filter(_ -> !anonymous)
             .map(text -> HeaderValues.token(text, TOKEN));
-    payer = Variables.given(variables, "GOOGLE_CLOUD_QUOTA_PROJECT");
+    payer =
+        Variables.given(variables, PAYER)
+            .map(text -> HeaderValues.word(text, PAYER, "the project"));
     machine =
         anonymous || token.isPresent() || emulator.isPresent()
             ? null

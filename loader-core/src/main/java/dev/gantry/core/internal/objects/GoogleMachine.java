@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.internal.http.HttpCalls;
 import dev.gantry.core.internal.http.HttpStore;
+import dev.gantry.core.internal.http.ServiceAddress;
 import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
 import java.io.InterruptedIOException;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.store;
 
+import dev.gantry.core.MisuseException;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -22,5 +24,17 @@ public final class Variables {
     return Optional.ofNullable(variables.apply(name))
         .map(String::strip)
         .filter(value -> !value.isEmpty());
+  }
+
+  /// Returns the value of a setting that is true or false.
+  ///
+  /// @param name the setting's name, for the message
+  /// @throws MisuseException if the text is neither
+  public static boolean flag(String name, String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "true" -> true;
+      case "false" -> false;
+      default -> throw new MisuseException(name + " must be true or false (was " + text + ")");
+    };
   }
 }

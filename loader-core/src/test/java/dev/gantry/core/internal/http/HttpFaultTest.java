@@ -307,6 +307,14 @@ class HttpFaultTest {
   }
 
   @Test
+  void aPortThatDoesNotExistIsMisuse() {
+    Location named = Location.of("http://host:65536/weights.bin");
+    assertThatThrownBy(() -> session.openFile(named).close())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("must be a URL with a host, a port up to 65535 or none");
+  }
+
+  @Test
   void aSchemeThatNoStoreServesIsMisuse() {
     assertThatThrownBy(() -> session.openFile(Location.of("gopher://host/file")).close())
         .isInstanceOf(MisuseException.class)

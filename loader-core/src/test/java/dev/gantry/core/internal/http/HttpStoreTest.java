@@ -62,7 +62,8 @@ class HttpStoreTest extends StoreContract {
     "http://a/x, http://b/y, true",
     "http://a/x, https://a/y, true",
     "http://a/x, ftp://a/y, false",
-    "http://a/x, http:/y, false"
+    "http://a/x, http:/y, false",
+    "http://a/x, http://a:65536/y, false"
   })
   void noRedirectLeavesTlsOrHttp(String from, String to, boolean followed) {
     HttpHeaders headers = HttpHeaders.of(Map.of("Location", List.of(to)), (_, _) -> true);

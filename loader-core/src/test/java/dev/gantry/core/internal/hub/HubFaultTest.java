@@ -335,12 +335,22 @@ class HubFaultTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"ftp://host", "no address", "http://user:x@host"})
+  @CsvSource({"ftp://host", "no address", "http://host:65536"})
   void anEndpointThatIsNoAddressIsRefused(String endpoint) {
     settings.put("HF_ENDPOINT", endpoint);
     assertThatThrownBy(() -> open(FILE))
         .isInstanceOf(MisuseException.class)
         .hasMessage("HF_ENDPOINT must be an http or https address (was " + endpoint + ")");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"http://user:x@host", "http://host?key=x"})
+  void anEndpointThatMayHaveASecretIsRefusedWithoutIt(String endpoint) {
+    settings.put("HF_ENDPOINT", endpoint);
+    assertThatThrownBy(() -> open(FILE))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(
+            "HF_ENDPOINT must be an http or https address without a user name and without a query");
   }
 
   @Test

@@ -219,6 +219,13 @@ class AzureStoreTest extends ObjectStoreContract {
     assertMisuse(
         Map.of("AZURE_STORAGE_ACCOUNT", "a", "AZURE_STORAGE_SAS_TOKEN", "two words"),
         "AZURE_STORAGE_SAS_TOKEN must have the SAS token as a query");
+    assertMisuse(
+        Map.of("AZURE_STORAGE_ACCOUNT", "a b"),
+        "AZURE_STORAGE_ACCOUNT must name the storage account by letters, digits and hyphens (was a"
+            + " b)");
+    assertMisuse(
+        Map.of("AZURE_STORAGE_SERVICE_ENDPOINT", "https://there?sig=two words"),
+        "AZURE_STORAGE_SERVICE_ENDPOINT must be an http or https address without a user name");
   }
 
   private void assertMisuse(Map<String, String> settings, String message) {

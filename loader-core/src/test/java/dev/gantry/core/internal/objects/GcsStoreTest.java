@@ -102,11 +102,26 @@ class GcsStoreTest extends ObjectStoreContract {
   }
 
   @Test
-  void anAddressThatIsNoneIsRefused() {
-    Store wrong = opened(Map.of("STORAGE_EMULATOR_HOST", "ftp://there"));
+  void settingsThatAreWrongAreNamed() {
+    assertMisuse(
+        Map.of("STORAGE_EMULATOR_HOST", "ftp://there"),
+        "STORAGE_EMULATOR_HOST must be an http or https address (was ftp://there)");
+    assertMisuse(
+        Map.of("STORAGE_EMULATOR_HOST", "localhost:65536"),
+        "STORAGE_EMULATOR_HOST must be an http or https address (was http://localhost:65536)");
+    assertMisuse(
+        Map.of("STORAGE_EMULATOR_HOST", endpoint(), "GANTRY_GCS_ANONYMOUS", "yes"),
+        "GANTRY_GCS_ANONYMOUS must be true or false (was yes)");
+    assertMisuse(
+        Map.of("STORAGE_EMULATOR_HOST", endpoint(), "GOOGLE_CLOUD_QUOTA_PROJECT", "two\nlines"),
+        "GOOGLE_CLOUD_QUOTA_PROJECT must have one word of ASCII characters, the project");
+  }
+
+  private void assertMisuse(Map<String, String> settings, String message) {
+    Store wrong = opened(settings);
     assertThatThrownBy(() -> wrong.open(missing(), CachePolicy.BUFFERED))
         .isInstanceOf(MisuseException.class)
-        .hasMessage("STORAGE_EMULATOR_HOST must be an http or https address (was ftp://there)");
+        .hasMessage(message);
   }
 
   /// The test's server plays the metadata server of Google's machines, and gives tokens only.
