@@ -14,6 +14,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -92,25 +93,29 @@ final class Frames {
     }
   }
 
+  /// @param server the path of the server's socket, for messages
   /// @param deadline the time by `System.nanoTime` at which the whole frame must have arrived
   /// @throws TransferException if the server has closed the connection, does not answer, or speaks
   ///     another protocol; every received descriptor is closed then
-  static Frame receive(int socket, long deadline) {
+  static Frame receive(Path server, int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
-    return Cleanup.orUndo(() -> receive(socket, deadline, fds), () -> LocalSockets.closeAll(fds));
+    return Cleanup.orUndo(
+        () -> receive(server, socket, deadline, fds), () -> LocalSockets.closeAll(fds));
   }
 
   /// @param fds the list to which received descriptors are added
-  private static Frame receive(int socket, long deadline, List<Integer> fds) {
+  private static Frame receive(Path server, int socket, long deadline, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);
+      MemorySegment header =
+          receiveAll(server, socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);
       int count = header.get(JAVA_INT, 12);
       int length = header.get(JAVA_INT, 16);
       if (header.get(JAVA_LONG, 0) != MAGIC) {
-        throw refused("what listens there is not a server of resident weights");
+        throw refused(server, "what listens there is not a server of resident weights");
       }
       if (header.get(JAVA_INT, 8) != PROTOCOL) {
         throw refused(
+            server,
             "the server speaks version "
                 + header.get(JAVA_INT, 8)
                 + " of the protocol, and this client "
@@ -118,15 +123,16 @@ final class Frames {
                 + ": start both with the same version of Gantry");
       }
       if (length < 0 || length > MAX_CATALOGUE_BYTES || count < 0 || count > MAX_DESCRIPTORS) {
-        throw refused("the server's answer is not as its protocol says");
+        throw refused(server, "the server's answer is not as its protocol says");
       }
       for (int from = 0; from < count; from += LocalSockets.MAX_DESCRIPTORS) {
-        receiveAll(socket, arena.allocate(1), fds, deadline);
+        receiveAll(server, socket, arena.allocate(1), fds, deadline);
       }
       MemorySegment body = arena.allocate(Math.max(1, length)).asSlice(0, length);
-      byte[] catalogue = receiveAll(socket, body, fds, deadline).toArray(JAVA_BYTE);
+      byte[] catalogue = receiveAll(server, socket, body, fds, deadline).toArray(JAVA_BYTE);
       if (fds.size() != count) {
         throw refused(
+            server,
             fds.size()
                 + " of "
                 + count
@@ -137,23 +143,23 @@ final class Frames {
   }
 
   private static MemorySegment receiveAll(
-      int socket, MemorySegment bytes, List<Integer> fds, long deadline) {
+      Path server, int socket, MemorySegment bytes, List<Integer> fds, long deadline) {
     long done = 0;
     while (done < bytes.byteSize()) {
       int count = LocalSockets.receive(socket, bytes.asSlice(done), fds);
       if (count == -Errno.EAGAIN.code() || System.nanoTime() - deadline > 0) {
-        throw refused("the server does not answer in time");
+        throw refused(server, "the server does not answer in time");
       }
       if (count == 0) {
-        throw refused("the server closed the connection");
+        throw refused(server, "the server closed the connection");
       }
-      Errno.check(count, Errno.EINTR, "recvmsg", "resident weights");
+      Errno.check(count, Errno.EINTR, "recvmsg", server);
       done += Math.max(0, count);
     }
     return bytes;
   }
 
-  static TransferException refused(String reason) {
-    return new TransferException("connect", "resident weights", new Failure.Remote(0, reason));
+  static TransferException refused(Path server, String reason) {
+    return new TransferException("connect", server.toString(), new Failure.Remote(0, reason));
   }
 }

@@ -3,7 +3,6 @@ package dev.gantry.core.internal.resident;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -109,10 +108,10 @@ public final class ResidentWeights implements AutoCloseable {
     Errno.check(LocalSockets.limitWaits(socket, longest), "setsockopt", path);
     connect(socket, path);
     if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
-      throw refused(path, "the server is another user's; weights come only from your own");
+      throw Frames.refused(path, "the server is another user's; weights come only from your own");
     }
     return Cleanup.orUndo(
-        () -> Frames.receive(socket, System.nanoTime() + longest.toNanos()),
+        () -> Frames.receive(path, socket, System.nanoTime() + longest.toNanos()),
         frame -> of(path, socket, frame),
         frame -> LocalSockets.closeAll(frame.fds()));
   }
@@ -120,41 +119,38 @@ public final class ResidentWeights implements AutoCloseable {
   private static void connect(int socket, Path path) {
     int connected = FileCalls.retried(() -> LocalSockets.connect(socket, path));
     if (connected == -Errno.ENOENT.code() || connected == -Errno.ECONNREFUSED.code()) {
-      throw refused(
+      throw Frames.refused(
           path, "no server of resident weights listens there; start one: gantry serve-weights");
     }
     if (connected == -Errno.EAGAIN.code()) {
-      throw refused(path, "the server takes no more clients in time");
+      throw Frames.refused(path, "the server takes no more clients in time");
     }
     Errno.check(connected, "connect", path);
-  }
-
-  private static TransferException refused(Path path, String reason) {
-    return new TransferException("connect", path.toString(), new Failure.Remote(0, reason));
   }
 
   private static ResidentWeights of(Path path, int socket, Frames.Frame frame) {
     try {
       ResidentCatalogue catalogue = ResidentCatalogue.parse(frame.catalogue());
       if (catalogue.descriptors() != frame.fds().size()) {
-        throw Frames.refused("the server's catalogue does not fit its descriptors");
+        throw Frames.refused(path, "the server's catalogue does not fit its descriptors");
       }
       int at = 0;
       for (ResidentPart part : catalogue.parts()) {
-        requireFile(part, frame.fds().get(at));
+        requireFile(path, part, frame.fds().get(at));
         at += part.descriptors();
       }
       return new ResidentWeights(path, socket, catalogue, frame.fds());
     } catch (IOException e) {
-      throw Frames.refused(String.valueOf(e.getMessage()));
+      throw Frames.refused(path, String.valueOf(e.getMessage()));
     }
   }
 
   /// Requires that the memory file has its whole size and cannot shrink: reading past the end of a mapped file would
   /// end this process.
-  private static void requireFile(ResidentPart part, int fd) {
+  private static void requireFile(Path path, ResidentPart part, int fd) {
     if (!LocalSockets.isSealed(fd) || Libc.INSTANCE.stat(fd).size() < part.hostBytes()) {
       throw Frames.refused(
+          path,
           "the server's memory of " + part.name() + " is shorter than it says, or may change");
     }
   }

@@ -240,7 +240,7 @@ class ResidentPeerTest {
       silent.bind(UnixDomainSocketAddress.of(socket));
       assertThatThrownBy(() -> ResidentWeights.hold(location, SHORT).close())
           .isInstanceOf(TransferException.class)
-          .hasMessageContaining("the server does not answer in time");
+          .hasMessage("connect failed: " + socket + ": the server does not answer in time");
     }
   }
 
