@@ -46,6 +46,12 @@ final class S3Errors {
   /// The beginning of the SDK's message if no answer arrived.
   private static final String NOT_SENT = "Failed to send the request: ";
 
+  /// The beginning of what follows there if the answer had a status of failure, such as 500, and no error of S3's.
+  private static final String ANSWERED = "Response code indicates ";
+
+  /// The beginning of the SDK's message if the name of a region cannot be part of a host's name.
+  private static final String INVALID_REGION = "Invalid region: ";
+
   private S3Errors() {}
 
   /// Returns the failure for an exception of the SDK. If the server was not reached, the failure
@@ -60,7 +66,12 @@ final class S3Errors {
         operation,
         subject,
         new Failure.Remote(
-            0, url.getScheme() + "://" + url.getAuthority() + " was not reached: " + why));
+            0,
+            url.getScheme()
+                + "://"
+                + url.getAuthority()
+                + (why.startsWith(ANSWERED) ? " failed: " : " was not reached: ")
+                + why));
   }
 
   /// Returns the failure for an exception of the SDK.
@@ -215,6 +226,10 @@ final class S3Errors {
     }
     if (message.startsWith("Unable to load region")) {
       return "no region: set AWS_REGION";
+    }
+    if (message.startsWith(INVALID_REGION)) {
+      return "AWS_REGION or the profile's region must name a region, such as us-east-1: "
+          + message.substring(INVALID_REGION.length());
     }
     return message;
   }

@@ -125,6 +125,12 @@ class S3AccessTest {
   }
 
   /// Reads the object, and lists a folder.
+  private void list() {
+    try (S3Store store = new S3Store()) {
+      var _ = store.list(Location.of("s3://bucket/folder"));
+    }
+  }
+
   private void read() {
     try (S3Store store = new S3Store();
         Arena arena = Arena.ofShared()) {
@@ -245,6 +251,15 @@ class S3AccessTest {
   }
 
   @Test
+  void aWrongRegionIsNamedWithItsSetting() {
+    set("gantry.s3.anonymous", "true");
+    set("aws.region", "no region");
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("AWS_REGION or the profile's region must name a region");
+  }
+
+  @Test
   void missingCredentialsAreNamedWithTheirSettingsAndTheProfile() {
     withoutSettings();
     set("aws.profile", "nobody");
@@ -262,6 +277,25 @@ class S3AccessTest {
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(System.getProperty("aws.endpointUrlS3") + " was not reached: ")
         .hasMessageNotContaining("Attempt");
+  }
+
+  @Test
+  void aServerThatFailsIsNotSaidToBeUnreachable() {
+    set("gantry.s3.anonymous", "true");
+    server.removeContext("/");
+    server.createContext(
+        "/",
+        exchange -> {
+          exchange.sendResponseHeaders(500, -1);
+          exchange.close();
+        });
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("failed: ")
+        .hasMessageNotContaining("was not reached");
+    assertThatThrownBy(this::list)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining(System.getProperty("aws.endpointUrlS3") + " failed: ");
   }
 
   @Test
