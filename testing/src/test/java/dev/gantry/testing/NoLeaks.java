@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.threads.Preparations;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -51,6 +52,8 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   /// Returns the held resources without idle ones that are kept for the next load. Resources that
   /// a test has not released still count.
   public static LiveResources.Snapshot held() {
+    // The rehearsal of a load runs when DJL starts.
+    Preparations.await();
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();
   }

@@ -65,8 +65,12 @@ public final class Preparations {
     }
   }
 
-  /// Waits for the preparations that have begun.
+  /// Waits for the other preparations that have begun.
   public static void await() {
-    RUNNING.forEach(Cleanup::join);
+    for (Thread thread : RUNNING) {
+      if (!thread.equals(Thread.currentThread())) {
+        Cleanup.join(thread);
+      }
+    }
   }
 }
