@@ -23,6 +23,7 @@ public class PosixFile implements LocalFile {
   private final RegularFile file;
   private final SourceFile.Identity identity;
   private final ResidencyProbe probe;
+  private final ReadAgain.File readBefore;
 
   private record Opened(RegularFile file, SourceFile.Identity identity, ResidencyProbe probe) {}
 
@@ -30,6 +31,11 @@ public class PosixFile implements LocalFile {
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
   public PosixFile(FileCalls calls, Path path, CachePolicy policy) {
+    this(calls, path, policy, ReadAgain.OF_PROCESS);
+  }
+
+  /// @param readAgain remembers what was read of this file before
+  PosixFile(FileCalls calls, Path path, CachePolicy policy, ReadAgain readAgain) {
     this.calls = calls;
     this.path = path;
     this.policy = policy;
@@ -41,6 +47,7 @@ public class PosixFile implements LocalFile {
     file = opened.file();
     identity = opened.identity();
     probe = opened.probe();
+    readBefore = readAgain.opened(identity);
   }
 
   private static Opened looked(FileCalls calls, Path path, CachePolicy policy, RegularFile file) {
@@ -103,7 +110,8 @@ public class PosixFile implements LocalFile {
     return probe.residentBytes(identity.size());
   }
 
-  /// The policy decides; the kernel is asked only under `BY_RESIDENCY`.
+  /// The policy decides; the kernel is asked only under `BY_RESIDENCY`. A file that is read again
+  /// is hot, or will be once this request has read it.
   @Override
   public Residency residency(long offset, long length) {
     if (!file.hasDirect()) {
@@ -112,13 +120,20 @@ public class PosixFile implements LocalFile {
     return switch (policy) {
       case BUFFERED -> Residency.HOT;
       case DIRECT -> Residency.COLD;
-      case BY_RESIDENCY -> probe.of(offset, Math.min(length, identity.size() - offset));
+      case BY_RESIDENCY ->
+          readBefore.isReadAgain()
+              ? Residency.HOT
+              : probe.of(offset, Math.min(length, identity.size() - offset));
     };
   }
 
   @Override
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
-    return file.read(target, offset, required, direct);
+    boolean wentDirectly = file.read(target, offset, required, direct);
+    if (wentDirectly) {
+      readBefore.readDirectly(required);
+    }
+    return wentDirectly;
   }
 
   @Override
