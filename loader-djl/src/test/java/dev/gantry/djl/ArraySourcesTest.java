@@ -127,6 +127,20 @@ class ArraySourcesTest {
         () -> ArraySources.of(Map.of("a", unnamed, "text", manager.create("text"))));
   }
 
+  @Test
+  void theArraysBeforeOneThatIsRefusedAreNotHeld() throws IOException {
+    Path file =
+        new WeightsFile().vector("ours", DType.F32, 1).write(folder.resolve("ours.safetensors"));
+    try (Weights weights = Weights.open(file);
+        NDList arrays = weights.load(manager)) {
+      NDArray text = manager.create("text");
+      text.setName("text");
+      arrays.add(text);
+      assertRefused("must be dense and of numbers", () -> ArraySources.of(arrays));
+    }
+    NoLeaks.assertNothingIsHeld();
+  }
+
   private static void assertRefused(
       String message, org.assertj.core.api.ThrowableAssert.ThrowingCallable call) {
     assertThatThrownBy(call).isInstanceOf(MisuseException.class).hasMessageContaining(message);

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -237,6 +238,9 @@ class CopyToTest {
     assertThat(back.get("5").toFloatArray()).containsOnly(0);
     // The values of a view that is not dense are written in the view's order.
     bytes.write(0, manager.arange(4f).reshape(2, 2).transpose());
+    try (NDList loaded = weights.load(manager)) {
+      bytes.write(4096, loaded.get("half"));
+    }
     float[] values = new float[4];
     bytes.read(List.of(new RawFile.Part(0, onHost(values))));
     assertThat(values).containsExactly(0, 2, 1, 3);

@@ -129,9 +129,11 @@ class WeightsExportTest {
       WeightsWriter.builder().setFile(copy).build().write(parameters, names);
       assertSameFile(original, copy);
     }
+    int before = manager.getManagedArrays().size();
     try (Weights like = Weights.open(original)) {
       WeightsWriter.builder().setFile(copy).optLike(like).build().write(parameters, names);
     }
+    assertThat(manager.getManagedArrays()).hasSize(before);
     assertSameFile(original, copy);
     load(copy, again, names);
     for (String name : parameters.keys()) {
@@ -255,6 +257,16 @@ class WeightsExportTest {
       assertThat(floats(written.load(manager).get("model.q"))).containsExactly(1, 2, 3, 4);
       assertThat(floats(written.load(manager).get("model.v"))).containsExactly(6);
     }
+    assertRefusedLike(
+        new WeightsFile().vector("model.q", DType.F32, 1, 2, 3),
+        parameters,
+        names,
+        "the tensors are less than the parameter's [6]");
+    assertRefusedLike(
+        new WeightsFile().vector("model.q", DType.F32, 1, 2, 3, 4, 5),
+        parameters,
+        names,
+        "the tensors need more than the parameter's [6]");
     ParameterNames two =
         ParameterNames.builder().concat("qkv", 0, List.of("a", "b", "c", "d")).build();
     assertRefused(parameters, two, "'qkv' -> concatenation of [a, b, c, d]", "4 equal", "optLike");
@@ -399,6 +411,121 @@ class WeightsExportTest {
               false)
           .singletonOrThrow()
           .toFloatArray();
+    }
+  }
+
+  /// @param like tensors besides one `k` and one `v`
+  private void assertRefusedLike(
+      WeightsFile like, ParameterList parameters, ParameterNames names, String words)
+      throws IOException {
+    Path file =
+        like.vector("model.k", DType.F32, 5)
+            .vector("model.v", DType.F32, 6)
+            .write(folder.resolve("like.safetensors"));
+    try (Weights known = Weights.open(file)) {
+      WeightsWriter writer =
+          WeightsWriter.builder().setFile(folder.resolve("no")).optLike(known).build();
+      assertThatThrownBy(() -> writer.write(parameters, names))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(words);
+    }
+  }
+
+  @Test
+  void partsOfATensorThatCannotBeOneTensorAreRefused() throws IOException {
+    ParameterList parameters = parameters("p", "q");
+    Path file =
+        new WeightsFile()
+            .tensor("p", DType.F32, TensorShape.of(1, 2), 1, 2)
+            .vector("q", DType.BF16, 3, 4)
+            .write(folder.resolve("two.safetensors"));
+    load(file, parameters, ParameterNames.same());
+    assertRefused(
+        parameters,
+        ParameterNames.builder().rule("p", "s").concat("q", 1, List.of("a", "b")).build(),
+        "'q'",
+        "the parameter has no axis 1");
+    try (Weights known =
+        Weights.open(
+            new WeightsFile()
+                .vector("t", DType.F32, 1, 2, 3, 4)
+                .vector("u", DType.F32, 1, 2, 3, 4, 5, 6, 7, 8)
+                .write(folder.resolve("like.safetensors")))) {
+      WeightsWriter writer =
+          WeightsWriter.builder().setFile(folder.resolve("no")).optLike(known).build();
+      assertThatThrownBy(() ->
+              writer.write(
+                  parameters,
+                  ParameterNames.builder()
+                      .rule("p", "t", reshape(2, 2), part(0, 0, 2))
+                      .rule("q", "t", part(0, 1, 2))
+                      .build()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageEndingWith("the rule of 'p' reshapes the tensor in another way");
+      assertThatThrownBy(() ->
+              writer.write(
+                  parameters,
+                  ParameterNames.builder()
+                      .rule("p", "u", part(0, 0, 2), reshape(2, 2), part(0, 0, 2))
+                      .rule("q", "s")
+                      .build()))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageEndingWith("a reshape between two cuts cannot be undone");
+    }
+    ParameterList types = parameters("p", "q");
+    Path other =
+        new WeightsFile()
+            .vector("p", DType.F32, 1, 2)
+            .vector("q", DType.BF16, 3, 4)
+            .write(folder.resolve("types.safetensors"));
+    load(other, types, ParameterNames.same());
+    assertRefused(
+        types,
+        ParameterNames.builder()
+            .rule("p", "t", part(0, 0, 2))
+            .rule("q", "t", part(0, 1, 2))
+            .build(),
+        "the parameter has type bfloat16, but parameter 'p' has type float32");
+  }
+
+  @Test
+  void slicesOfATensorComeInAnyOrder() throws IOException {
+    ParameterList parameters = parameters("p", "q");
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("p", "t", slice(0, 2, 4))
+            .rule("q", "t", slice(0, 0, 2))
+            .build();
+    Path file =
+        new WeightsFile().vector("t", DType.F32, 1, 2, 3, 4).write(folder.resolve("t.safetensors"));
+    load(file, parameters, names);
+    Path copy = folder.resolve("copy.safetensors");
+    WeightsWriter.builder().setFile(copy).build().write(parameters, names);
+    assertSameFile(file, copy);
+  }
+
+  /// One of both parameters would be lost.
+  @Test
+  void twoNamesOfOneTensorAreRefused() throws IOException {
+    ParameterList parameters = parameters("p", "q");
+    Path file =
+        new WeightsFile()
+            .vector("p", DType.F32, 1, 2)
+            .vector("q", DType.F32, 3, 4)
+            .write(folder.resolve("two.safetensors"));
+    load(file, parameters, ParameterNames.same());
+    ParameterNames names =
+        ParameterNames.builder().rule("p", "k").rule("q", "model.k").optPrefix("model.").build();
+    try (Weights known =
+        Weights.open(
+            new WeightsFile()
+                .vector("model.k", DType.F32, 5, 6)
+                .write(folder.resolve("like.safetensors")))) {
+      WeightsWriter writer =
+          WeightsWriter.builder().setFile(folder.resolve("no")).optLike(known).build();
+      assertThatThrownBy(() -> writer.write(parameters, names))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("two tensors of the rules count as 'model.k'");
     }
   }
 
