@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import ai.djl.ndarray.NDManager;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
 import ai.djl.nn.SequentialBlock;
@@ -109,7 +110,10 @@ class DcpTrainingTest {
       training.steps(0, 5);
       SaveRequest request =
           request(training).optMetric("loss", 0.5).optMetadata("who", "me").build();
+      NDManager manager = training.model.getNDManager();
+      int before = manager.getManagedArrays().size();
       Checkpoints.saveDcp(request, names, folder);
+      assertThat(manager.getManagedArrays()).hasSize(before);
       losses = training.steps(5, 9);
     }
     assertThat(Weights.open(folder).tensors().keySet())
@@ -122,6 +126,8 @@ class DcpTrainingTest {
         .doesNotContain("optimizer.state.02BatchNorm_runningMean.step");
     try (Training training = new Training(block(), Optimizers.adam())) {
       training.steps(0, 2);
+      // Its gradients wait for a step that the restored training does not make.
+      training.backward(2);
       assertThat(Checkpoints.restoreDcp(folder, training.trainer, names))
           .isEqualTo(Map.of("step", "5", "epoch", "2", "metrics.loss", "0.5", "notes.who", "me"));
       assertThat(training.steps(5, 9)).isEqualTo(losses);
@@ -172,6 +178,19 @@ class DcpTrainingTest {
         CheckpointSaver saver = CheckpointSaver.builder().setPath(run).build()) {
       assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();
       assertThat(training.steps(5, 9)).isEqualTo(losses);
+    }
+  }
+
+  @Test
+  void aTrainerOfAnotherModelIsRefused() {
+    Path folder = temporary.resolve("other");
+    try (Training training = new Training(block(), Optimizers.adam());
+        Training other = new Training(block(), Optimizers.adam())) {
+      SaveRequest request = request(training).optTrainer(other.trainer).build();
+      assertThatThrownBy(() -> Checkpoints.saveDcp(request, ParameterNames.same(), folder))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the trainer is not of this model");
+      assertThat(folder).doesNotExist();
     }
   }
 
