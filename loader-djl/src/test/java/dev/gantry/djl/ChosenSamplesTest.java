@@ -108,6 +108,10 @@ class ChosenSamplesTest {
   void eachChoiceIsMadeFromWhatTheOnesBeforeItKept() throws Exception {
     assertThat(labels(numbered().optRange(30, 60))).isEqualTo(range(30, 60));
     assertThat(labels(numbered().optSubset(99, 3, 40, 3))).containsExactly(3L, 40L, 99L);
+    long[] numbers = {5, 6};
+    ShardDataset.Builder subset = numbered().optSubset(numbers);
+    numbers[0] = 50;
+    assertThat(labels(subset)).containsExactly(5L, 6L);
     assertThat(labels(numbered().optRange(30, 60).optSubset(0, 29))).containsExactly(30L, 59L);
     assertThat(labels(numbered().optFilter("label", label -> label.longValue() % 10 == 4)))
         .containsExactly(4L, 14L, 24L, 34L, 44L, 54L, 64L, 74L, 84L, 94L);

@@ -48,6 +48,8 @@ class DatasetMisuseTest {
     isRefused(
         () -> builder.optShuffleBlocks(1, 0),
         "optShuffleBlocks: samples must be 1 to 2147483647 (was 0)");
+    isRefused(
+        () -> builder.optSplit(1, 2, 8, 2), "optSplit of [8, 2]: part must be 0 to 1 (was 2)");
     isRefused(() -> builder.optThreads(-1), "optThreads must be 0 to 64 (was -1)");
     isRefused(
         () -> builder.optRequestBytes(5),
@@ -225,6 +227,26 @@ class DatasetMisuseTest {
                 Optional.empty(),
                 Map.of("x", new FieldNormalization(List.of(1f), List.of(0f), DType.F32, false))),
         "optNormalize names the field 'x'; it must be one that is read: [image, label]");
+  }
+
+  @Test
+  void aFieldHasOneRole() {
+    List<String> fields = List.of("image", "label");
+    FieldRoles roles =
+        FieldRoles.of(fields, Optional.of(List.of("label")), Optional.empty(), Map.of());
+    assertThat(roles.data()).containsExactly("label");
+    assertThat(roles.labels()).isEmpty();
+    String twice = "optData and optLabels name the field 'image' twice; once is enough";
+    isRefused(
+        () ->
+            FieldRoles.of(
+                fields, Optional.of(List.of("image", "image")), Optional.empty(), Map.of()),
+        twice);
+    isRefused(
+        () ->
+            FieldRoles.of(
+                fields, Optional.of(List.of("image")), Optional.of(List.of("image")), Map.of()),
+        twice);
   }
 
   @Test

@@ -362,6 +362,15 @@ class ShardDatasetTest {
     assertThatThrownBy(builder::build)
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("shard-00001.bin");
+    Path whole = ImageShards.write(folder.resolve("whole"), 8, 8);
+    ShardDataset.Builder both =
+        ShardDataset.builder()
+            .setPath(whole.toString(), folder.resolve("shards").toString())
+            .setSampling(8);
+    both.build().close();
+    assertThatThrownBy(both.optVerify(true)::build)
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("shard-00001.bin");
   }
 
   @Test

@@ -98,9 +98,12 @@ class TfRecordDatasetTest {
   @Test
   void aFolderAmongPathsStandsForItsFiles() {
     List<Path> _ = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
-    try (TfRecordDataset dataset = dataset(List.of(folder)).build();
-        NDManager manager = NDManager.newBaseManager()) {
-      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    // From the second time on, the folder also has the files' indexes.
+    for (IndexUse use : List.of(IndexUse.NONE, IndexUse.BUILD, IndexUse.REQUIRE, IndexUse.NONE)) {
+      try (TfRecordDataset dataset = dataset(List.of(folder)).optIndex(use).build();
+          NDManager manager = NDManager.newBaseManager()) {
+        assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+      }
     }
   }
 
