@@ -24,6 +24,7 @@ import software.amazon.awssdk.auth.credentials.AwsCredentialsProvider;
 import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
 import software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider;
 import software.amazon.awssdk.core.exception.SdkException;
+import software.amazon.awssdk.crt.CRT;
 import software.amazon.awssdk.crt.auth.credentials.Credentials;
 import software.amazon.awssdk.crt.auth.credentials.CredentialsProvider;
 import software.amazon.awssdk.crt.auth.credentials.DelegateCredentialsProvider;
@@ -118,11 +119,21 @@ final class S3Clients implements AutoCloseable {
             forSigning::close,
             tls::close,
             names::close,
-            () -> close(credentials));
+            () -> close(credentials),
+            CRT::releaseShutdownRef);
   }
 
+  /// Opens the clients. Until [#close], the CRT goes on while the JVM is ending: it would answer nothing
+  /// from the JVM's first shutdown hook on, although other hooks and interrupted threads may have to save a
+  /// checkpoint, to undo an upload or to close the clients, and would wait forever.
+  ///
   /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
   static S3Clients open(S3Settings settings) {
+    CRT.acquireShutdownRef();
+    return Cleanup.orUndo(() -> make(settings), CRT::releaseShutdownRef);
+  }
+
+  private static S3Clients make(S3Settings settings) {
     AwsCredentialsProvider credentials =
         S3Settings.anonymous()
             ? AnonymousCredentialsProvider.create()

@@ -14,6 +14,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -38,6 +39,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import software.amazon.awssdk.crt.CRT;
 import software.amazon.awssdk.crt.CrtResource;
 import software.amazon.awssdk.crt.CrtResource.ResourceInstance;
 
@@ -296,6 +298,37 @@ class S3AccessTest {
     assertThatThrownBy(this::list)
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(System.getProperty("aws.endpointUrlS3") + " failed: ");
+  }
+
+  /// The JVM's shutdown hooks run at the same time, so hooks of other programs use the store after the CRT's
+  /// hook has run.
+  @Test
+  void anOpenStoreAnswersAndIsClosedWhileTheJvmEnds() {
+    List<String> options =
+        List.of(
+            "-Xmx64m",
+            "-Daws.endpointUrlS3=" + System.getProperty("aws.endpointUrlS3"),
+            "-Daws.region=us-east-1",
+            "-Dgantry.s3.anonymous=true");
+    assertThat(ChildJvm.run(options, Map.of(), AfterTheHookOfTheCrt.class).requirePassed())
+        .isEqualTo("[s3://bucket/folder/a]\n");
+  }
+
+  static final class AfterTheHookOfTheCrt {
+    private AfterTheHookOfTheCrt() {}
+
+    static void main() {
+      Location folder = Location.of("s3://bucket/folder");
+      try (S3Store store = new S3Store()) {
+        List<Location> _ = store.list(folder).orElseThrow();
+        // The CRT's shutdown hook does just this.
+        CRT.releaseShutdownRef();
+        System.out.println(store.list(folder).orElseThrow());
+      }
+      System.out.flush();
+      // The hook must not release the CRT again.
+      Runtime.getRuntime().halt(0);
+    }
   }
 
   @Test
