@@ -106,8 +106,10 @@ public final class SafetensorsUpload {
     if (!oneFile) {
       mark.requireOurs();
     }
-    store.upload(file.file(), at);
+    // The store may have the file although the upload fails: an interruption may come before its
+    // answer.
     uploaded.add(at);
+    store.upload(file.file(), at);
     try {
       Files.delete(file.file());
     } catch (IOException e) {

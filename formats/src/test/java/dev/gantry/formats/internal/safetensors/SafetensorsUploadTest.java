@@ -99,6 +99,19 @@ class SafetensorsUploadTest {
     assertThat(names()).isEmpty();
   }
 
+  @Test
+  void aFileIsRemovedAlthoughTheStoresAnswerWasLost() {
+    String name = "model-00002-of-00003.safetensors";
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.equals("upload " + name)) {
+        Location _ = MemoryStore.put(bucket + "/weights/" + name, new byte[BYTES]);
+        throw cancelled();
+      }
+    });
+    assertThatThrownBy(() -> upload(1)).isInstanceOf(TransferException.class);
+    assertThat(names()).isEmpty();
+  }
+
   /// Simulates the end of the process at a call: no later call has an effect.
   private void uploadUntil(String last) {
     boolean[] dead = {false};
