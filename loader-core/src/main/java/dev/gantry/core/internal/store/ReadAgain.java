@@ -8,9 +8,10 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 
-/// Counts what this process reads of local files past the page cache. A file of which as many bytes
-/// were read as it is long is read again, and goes through the page cache from its next opening on,
-/// so that it is hot after that. Files that are read once leave the page cache as it is.
+/// Counts what this process reads of local files past the page cache. A file of which seven eighths
+/// were read so goes through the page cache from its next opening on, so that it is hot after that;
+/// a few bytes, such as those of a header, are often cached already. Files that are read once leave
+/// the page cache as it is.
 ///
 /// The files that go through the page cache take at most half of the available memory together; a
 /// file that does not fit is read past the page cache, which is faster than reading it through a
@@ -64,7 +65,7 @@ final class ReadAgain {
       files.put(identity, file);
       return file;
     }
-    if (file.cached || identity.size() <= file.directBytes.sum()) {
+    if (file.cached || identity.size() - identity.size() / 8 <= file.directBytes.sum()) {
       long most = availableBytes.getAsLong() / 2;
       if (!file.cached && cachedBytes + identity.size() <= most) {
         file.cached = true;

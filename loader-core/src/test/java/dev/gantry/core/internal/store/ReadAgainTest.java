@@ -35,9 +35,9 @@ class ReadAgainTest {
   }
 
   @Test
-  void aFileGoesThroughTheCacheOnceAllOfItsBytesWereReadPastIt() {
+  void aFileGoesThroughTheCacheOnceMostOfItsBytesWereReadPastIt() {
     assertThat(again(1)).isFalse();
-    readAgain.opened(identity(1)).readDirectly(BYTES - 1);
+    readAgain.opened(identity(1)).readDirectly(BYTES / 8 * 7 - 1);
     assertThat(again(1)).isFalse();
     readAgain.opened(identity(1)).readDirectly(1);
     assertThat(again(1)).isTrue();
