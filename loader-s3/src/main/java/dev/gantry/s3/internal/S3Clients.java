@@ -123,9 +123,9 @@ final class S3Clients implements AutoCloseable {
             CRT::releaseShutdownRef);
   }
 
-  /// Opens the clients. Until [#close], the CRT goes on while the JVM is ending: it would answer nothing
-  /// from the JVM's first shutdown hook on, although other hooks and interrupted threads may have to save a
-  /// checkpoint, to undo an upload or to close the clients, and would wait forever.
+  /// Opens the clients. The CRT goes on until [#close], also while the JVM is ending: it would answer
+  /// nothing from the JVM's first shutdown hook on, although other hooks and interrupted threads may
+  /// have to save a checkpoint, to undo an upload or to close the clients, and would wait forever.
   ///
   /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
   static S3Clients open(S3Settings settings) {
