@@ -331,7 +331,9 @@ final class ConvertCommand extends ReportCommand {
       return path;
     }
     throw new MisuseException(
-        "OUT must be a local path unless IN is weights (was " + output() + ")");
+        "OUT must be a local path, since only safetensors are written elsewhere (was "
+            + output()
+            + ")");
   }
 
   private Location input() {

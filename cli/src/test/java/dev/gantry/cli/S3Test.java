@@ -135,6 +135,8 @@ class S3Test {
         .contains("has an index, which readers would follow: model.safetensors.index.json");
     assertThat(TestSamples.fail(64, "convert", one, one).err())
         .contains("OUT must not lie in the folder of IN");
+    assertThat(TestSamples.fail(64, "convert", "--to", "dcp", one, "s3://bucket/dcp/").err())
+        .contains("OUT must be a local path, since only safetensors are written elsewhere");
     assertThat(TestSamples.fail(64, "convert", one, "https://host/x.safetensors").err())
         .hasLineCount(1)
         .contains("https");
