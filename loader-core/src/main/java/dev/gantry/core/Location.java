@@ -14,9 +14,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Names a file: by its path on this machine, or by its URI in another store. Immutable.
 public sealed interface Location {
-  /// A file on this machine.
+  /// A file on this machine. The empty path is the current folder, as it is to the JDK.
   static Location of(Path file) {
-    return new Local(file);
+    MisuseException.requireGiven("path", file);
+    return new Local(file.toString().isEmpty() ? file.resolve(".") : file);
   }
 
   /// Parses a location. Text that begins with a scheme and `://`, such as

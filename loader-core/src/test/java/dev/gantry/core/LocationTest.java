@@ -22,6 +22,11 @@ class LocationTest {
   }
 
   @Test
+  void theEmptyPathIsTheCurrentFolder() {
+    assertThat(Location.of(Path.of(""))).hasToString(".");
+  }
+
+  @Test
   void aFileUriIsAPath() {
     assertThat(Location.of("file:///tmp/a%20b")).isEqualTo(Location.of(Path.of("/tmp/a b")));
     assertThat(Location.of("file:/tmp/a%20b")).isEqualTo(Location.of(Path.of("/tmp/a b")));
