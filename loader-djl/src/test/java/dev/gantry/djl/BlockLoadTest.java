@@ -249,7 +249,7 @@ class BlockLoadTest {
     load(file, block, ParameterNames.same(), options, INPUT);
     assertThat(block.getParameters().values())
         .allMatch(parameter -> parameter.getArray().getDataType() == DataType.BFLOAT16);
-    // Of the arrays that are cast nothing stays.
+    // Nothing stays of the arrays that are cast.
     assertThat(manager.getManagedArrays()).hasSize(block.getParameters().size());
     assertThat(values(block, "02LayerNorm_gamma")).containsExactly(1, 1, 1);
   }

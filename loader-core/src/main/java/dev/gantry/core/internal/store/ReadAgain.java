@@ -36,7 +36,7 @@ final class ReadAgain {
     this.mostFiles = mostFiles;
   }
 
-  /// What was read of a file. Thread-safe.
+  /// The bytes that were read of one file. Thread-safe.
   static final class File {
     private final LongAdder directBytes = new LongAdder();
 
