@@ -107,6 +107,14 @@ class TensorSelectionTest {
   }
 
   @Test
+  void rowsOfSeveralTensorsAreGiven() {
+    SequencedMap<String, StoredTensor> parts =
+        TensorSelection.all().rows("layers.1.weight", 2, 5).rows("odd", 0, 2).of(tensors);
+    assertThat(parts.get("layers.1.weight")).returns(TensorShape.of(3, 4), part -> part.shape());
+    assertThat(parts.get("odd")).returns(TensorShape.of(2, 3), part -> part.shape());
+  }
+
+  @Test
   void rowsOfWhatIsNotSelectedAreAMistake() {
     assertThatThrownBy(() -> TensorSelection.prefix("layers").rows("odd", 0, 2).of(tensors))
         .isInstanceOf(MisuseException.class)
@@ -114,6 +122,18 @@ class TensorSelectionTest {
     assertThatThrownBy(() -> TensorSelection.all().rows("oddd", 0, 2).of(tensors))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("similar names are 'odd'");
+  }
+
+  @Test
+  void theFirstRuleThatMatchesCutsATensor() {
+    SequencedMap<String, StoredTensor> parts =
+        TensorSelection.slices()
+            .along("layers.0.weight", 0)
+            .along("layers.{i}.weight", 1)
+            .build()
+            .of(tensors, 0, 2);
+    assertThat(parts.get("layers.0.weight")).returns(TensorShape.of(2, 2), part -> part.shape());
+    assertThat(parts.get("layers.1.weight")).returns(TensorShape.of(6, 2), part -> part.shape());
   }
 
   @ParameterizedTest

@@ -51,6 +51,12 @@ class NamePatternTest {
   }
 
   @Test
+  void textMayHaveSignsOfRegexes() {
+    assertThat(NamePattern.fill("{kind}.weight", Map.of("kind", "$1\\a")))
+        .isEqualTo("$1\\a.weight");
+  }
+
+  @Test
   void aNumberMayBeLargerThanALong() {
     NamePattern pattern = new NamePattern("{i}");
     String nines = "9".repeat(30);
