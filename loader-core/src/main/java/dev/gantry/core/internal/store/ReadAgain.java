@@ -57,23 +57,32 @@ final class ReadAgain {
   }
 
   /// Remembers a file that is opened, and decides whether it goes through the page cache.
-  synchronized File opened(SourceFile.Identity identity) {
-    File file = files.get(identity);
-    if (file == null) {
-      forgetOne();
-      file = new File();
-      files.put(identity, file);
-      return file;
-    }
-    if (file.cached || identity.size() - identity.size() / 8 <= file.directBytes.sum()) {
-      long most = availableBytes.getAsLong() / 2;
-      if (!file.cached && cachedBytes + identity.size() <= most) {
-        file.cached = true;
-        cachedBytes += identity.size();
-      }
-      file.again = file.cached && cachedBytes <= most;
+  File opened(SourceFile.Identity identity) {
+    File file = remember(identity);
+    if (file.directBytes.sum() >= identity.size() - identity.size() / 8) {
+      decide(file, identity.size(), availableBytes.getAsLong() / 2);
     }
     return file;
+  }
+
+  private synchronized File remember(SourceFile.Identity identity) {
+    File known = files.get(identity);
+    if (known != null) {
+      return known;
+    }
+    forgetOne();
+    File file = new File();
+    files.put(identity, file);
+    return file;
+  }
+
+  /// @param mostBytes how many bytes of files may go through the page cache
+  private synchronized void decide(File file, long size, long mostBytes) {
+    if (!file.cached && cachedBytes + size <= mostBytes) {
+      file.cached = true;
+      cachedBytes += size;
+    }
+    file.again = file.cached && cachedBytes <= mostBytes;
   }
 
   private void forgetOne() {
