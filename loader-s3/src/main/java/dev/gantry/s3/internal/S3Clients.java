@@ -16,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider;
@@ -73,6 +74,8 @@ final class S3Clients implements AutoCloseable {
   private final TlsContext tls;
   private final S3Client bytes;
 
+  private final AtomicBoolean released = new AtomicBoolean();
+
   /// The work of [#close]; made early, since a full heap must not keep the clients open.
   private final List<Runnable> closing;
 
@@ -120,7 +123,7 @@ final class S3Clients implements AutoCloseable {
             tls::close,
             names::close,
             () -> close(credentials),
-            CRT::releaseShutdownRef);
+            this::release);
   }
 
   /// Opens the clients. The CRT goes on until [#close], also while the JVM is ending: it would answer
@@ -383,6 +386,13 @@ final class S3Clients implements AutoCloseable {
   @Override
   public void close() {
     Cleanup.runAll(closing);
+  }
+
+  /// Releases the CRT, at the first close only: a reference that is released twice ends the CRT.
+  private void release() {
+    if (released.compareAndSet(false, true)) {
+      CRT.releaseShutdownRef();
+    }
   }
 
   private void closeBytes() {
