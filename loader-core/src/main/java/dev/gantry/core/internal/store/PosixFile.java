@@ -25,7 +25,11 @@ public class PosixFile implements LocalFile {
   private final ResidencyProbe probe;
   private final ReadAgain.File readBefore;
 
-  private record Opened(RegularFile file, SourceFile.Identity identity, ResidencyProbe probe) {}
+  private record Opened(
+      RegularFile file,
+      SourceFile.Identity identity,
+      ResidencyProbe probe,
+      ReadAgain.File readBefore) {}
 
   /// Opens a file.
   ///
@@ -42,15 +46,16 @@ public class PosixFile implements LocalFile {
     Opened opened =
         Cleanup.orUndo(
             () -> RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path),
-            taken -> looked(calls, path, policy, taken),
+            taken -> looked(calls, path, policy, readAgain, taken),
             RegularFile::close);
     file = opened.file();
     identity = opened.identity();
     probe = opened.probe();
-    readBefore = readAgain.opened(identity);
+    readBefore = opened.readBefore();
   }
 
-  private static Opened looked(FileCalls calls, Path path, CachePolicy policy, RegularFile file) {
+  private static Opened looked(
+      FileCalls calls, Path path, CachePolicy policy, ReadAgain readAgain, RegularFile file) {
     FileCalls.StatResult stat = file.stat();
     Errno.check(stat.status(), "statx", path);
     ResidencyProbe probe = new ResidencyProbe(calls, file.descriptor());
@@ -65,7 +70,8 @@ public class PosixFile implements LocalFile {
         throw new TransferException("open", path.toString(), Errno.failure(-direct));
       }
     }
-    return new Opened(file, SourceFile.Identity.of(stat), probe);
+    SourceFile.Identity identity = SourceFile.Identity.of(stat);
+    return new Opened(file, identity, probe, readAgain.opened(identity));
   }
 
   @Override

@@ -2,11 +2,13 @@
 package dev.gantry.core.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.spi.Residency;
+import dev.gantry.testing.OwnProcess;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
@@ -69,6 +71,26 @@ class ReadAgainTest {
     read(4);
     assertThat(again(2)).isTrue();
     assertThat(again(1)).as("forgotten").isFalse();
+  }
+
+  @Test
+  void aFileWhoseMemoryCannotBeAskedForStaysClosed() throws IOException {
+    Path file = Files.write(folder.resolve("file"), new byte[0]);
+    ReadAgain failing =
+        new ReadAgain(
+            () -> {
+              throw new OutOfMemoryError("of the test");
+            },
+            3);
+    long before = descriptors(file);
+    assertThatThrownBy(
+            () -> new PosixFile(Libc.INSTANCE, file, CachePolicy.BY_RESIDENCY, failing).close())
+        .isInstanceOf(OutOfMemoryError.class);
+    assertThat(descriptors(file)).isEqualTo(before);
+  }
+
+  private static long descriptors(Path file) throws IOException {
+    return OwnProcess.descriptors().stream().filter(file.toString()::equals).count();
   }
 
   @Test
