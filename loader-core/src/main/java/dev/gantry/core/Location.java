@@ -16,8 +16,7 @@ import org.jspecify.annotations.Nullable;
 public sealed interface Location {
   /// A file on this machine. The empty path is the current folder, as it is to the JDK.
   static Location of(Path file) {
-    MisuseException.requireGiven("path", file);
-    return new Local(file.toString().isEmpty() ? file.resolve(".") : file);
+    return new Local(file);
   }
 
   /// Parses a location. Text that begins with a scheme and `://`, such as
@@ -100,6 +99,7 @@ public sealed interface Location {
   record Local(Path path, @Nullable Object version) implements Location {
     public Local {
       MisuseException.requireGiven("path", path);
+      path = path.toString().isEmpty() ? path.resolve(".") : path;
     }
 
     /// Names the file in the version that it has when it is opened.
