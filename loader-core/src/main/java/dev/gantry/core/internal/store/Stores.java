@@ -116,8 +116,26 @@ public final class Stores implements AutoCloseable {
     Store store = serving(file);
     FileCache present = cache;
     return present == null
-        ? store.open(file, policy)
-        : present.open(file, policy, () -> store.open(file, policy));
+        ? open(store, file, policy)
+        : present.open(file, policy, () -> open(store, file, policy));
+  }
+
+  /// Opens a file of a store, which may be a program's own, and checks what the file says.
+  private static StoredFile open(Store store, Location.Remote file, CachePolicy policy) {
+    return Cleanup.orUndo(
+        () ->
+            MisuseException.requireGiven(
+                file + ": the file that open() of " + store.getClass().getName() + " returns",
+                store.open(file, policy)),
+        opened -> {
+          String of = "() of " + opened.getClass().getName();
+          MisuseException.requireRange(file + ": size" + of, opened.size(), 0, Long.MAX_VALUE);
+          MisuseException.requireRange(
+              file + ": requestsAtOnce" + of, opened.requestsAtOnce(), 1, Integer.MAX_VALUE);
+          var _ = MisuseException.requireGiven(file + ": identity" + of, opened.identity());
+          return opened;
+        },
+        StoredFile::close);
   }
 
   /// Opens remote files through `given` from now on; [#close] closes it.
