@@ -374,7 +374,7 @@ class RemoteFolderTest extends RemoteFolderFixture {
                 50_000,
                 Optional.of(new CheckpointStore.Remote(Location.of("https://x.invalid/f"), TWO))))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("files of https cannot be written");
+        .hasMessageContaining("files of https can only be read; checkpoints and new files need");
   }
 
   @Test

@@ -151,7 +151,11 @@ public final class Stores implements AutoCloseable {
     if (serving(file) instanceof WritableStore store) {
       return store;
     }
-    throw new MisuseException(file + ": files of " + file.scheme() + " cannot be written");
+    throw new MisuseException(
+        file
+            + ": files of "
+            + file.scheme()
+            + " can only be read; checkpoints and new files need a local folder or object storage");
   }
 
   private static void requireVersion(Location file, StoredFile opened) {
