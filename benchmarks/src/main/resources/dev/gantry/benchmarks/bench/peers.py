@@ -4,6 +4,8 @@ It prints "have NAME VERSION" or "lack NAME REASON" for each peer, then "ready".
 standard input it loads FILE and prints "seconds S" or "error REASON". SPARE is a path for a copy of FILE in the
 peer's own format. Tabs separate all fields.
 """
+import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -34,7 +36,7 @@ def touch(arrays):
     return total
 
 
-def by_safetensors(path, spare):
+def by_safetensors(path, spare, closing):
     if "torch" in modules:
         from safetensors.torch import load_file
         loaded = load_file(path, device=device)
@@ -46,7 +48,7 @@ def by_safetensors(path, spare):
     return loaded
 
 
-def by_torch(path, spare):
+def by_torch(path, spare, closing):
     loaded = modules["torch"].load(spare, map_location=device, mmap=True, weights_only=True)
     if device == "cpu":
         touch(loaded.values())
@@ -54,13 +56,16 @@ def by_torch(path, spare):
 
 
 def by_fastsafetensors(through_cufile):
-    def load(path, spare):
+    def load(path, spare, closing):
         from fastsafetensors import SafeTensorsFileLoader, SingleGroup
         loader = SafeTensorsFileLoader(
             SingleGroup(), modules["torch"].device(device), nogds=not through_cufile, max_threads=16)
+        closing.callback(loader.close)
         loader.add_filenames({0: [path]})
         held = loader.copy_files_to_device()
-        return [held.get_tensor(name) for name in held.key_to_rank_lidx], held, loader
+        # Nothing but this call frees its memory.
+        closing.callback(held.close)
+        return [held.get_tensor(name) for name in held.key_to_rank_lidx]
     return load
 
 
@@ -71,6 +76,19 @@ def prepare(name, path, spare):
         descriptor = os.open(spare, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
+
+
+def measure(load, path, spare):
+    with contextlib.ExitStack() as closing:
+        if device != "cpu":
+            modules["torch"].cuda.synchronize()
+        start = time.perf_counter()
+        kept = load(path, spare, closing)
+        if device != "cpu":
+            modules["torch"].cuda.synchronize()
+        took = time.perf_counter() - start
+        del kept
+        return took
 
 
 torch_lack = find("torch")
@@ -98,17 +116,13 @@ for line in sys.stdin:
     try:
         if name.startswith("+"):
             prepare(name[1:], path, spare)
-            say("seconds", 0)
-            continue
-        if device != "cpu":
-            modules["torch"].cuda.synchronize()
-        start = time.perf_counter()
-        kept = peers[name](path, spare)
-        if device != "cpu":
-            modules["torch"].cuda.synchronize()
-        say("seconds", time.perf_counter() - start)
-        del kept
-        if device != "cpu":
-            modules["torch"].cuda.empty_cache()
+            answer = "seconds", 0
+        else:
+            answer = "seconds", measure(peers[name], path, spare)
     except Exception as e:
-        say("error", f"{type(e).__name__}: {e}")
+        answer = "error", f"{type(e).__name__}: {e}"
+    # All memory is free before the next contender's turn begins.
+    if device != "cpu":
+        gc.collect()
+        modules["torch"].cuda.empty_cache()
+    say(*answer)
