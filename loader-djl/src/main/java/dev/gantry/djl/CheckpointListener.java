@@ -126,7 +126,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       // The listeners are checked here and not when training begins, because listeners may be
       // added to an existing trainer.
       checkListeners(trainer);
-      var _ = saver.prepare(trainer.getModel(), trainer);
+      var _ = saver.prepare(trainer);
       restoredState
           .flatMap(
               saved -> datasetState.get().flatMap(state -> ResumedPosition.warning(saved, state)))

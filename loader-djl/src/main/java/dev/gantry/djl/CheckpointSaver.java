@@ -102,17 +102,20 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("request", request);
     requireOpen();
     saves.warnOfMissingMetric(request);
-    return saves.save(request, Optional.empty());
+    return saves.save(request, Optional.empty(), saves.modeOfUser());
   }
 
+  /// Saves for a [CheckpointListener].
+  ///
+  /// @param moment empty at the end of an epoch
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    return saves.save(request, moment);
+    return saves.save(request, moment, saves.modeOfListener(moment.isPresent()));
   }
 
   /// Takes the memory for snapshots in the background, so that the first save stops the training
-  /// no longer than later saves. A [CheckpointListener] calls this by itself. With [SaveMode#SYNC]
-  /// there are no snapshots, and this does nothing. Too little memory is logged.
+  /// no longer than later saves. A [CheckpointListener] calls this by itself. With [SaveMode#SYNC], or
+  /// without `optMode`, your own saves take no snapshots, and this does nothing. Too little memory is logged.
   ///
   /// @param trainer an initialised trainer; it may train meanwhile
   /// @return a future that completes when the memory is allocated, or its allocation has failed. A
@@ -122,7 +125,13 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("trainer", trainer);
     requireOpen();
-    return saves.prepare(model, trainer);
+    return saves.prepare(model, trainer, saves.modeOfUser());
+  }
+
+  /// Prepares the saves of a [CheckpointListener].
+  CompletableFuture<Void> prepare(Trainer trainer) {
+    requireOpen();
+    return saves.prepare(trainer.getModel(), trainer, saves.modeOfListener(true));
   }
 
   /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call this before
@@ -132,9 +141,9 @@ public final class CheckpointSaver implements AutoCloseable {
     saves.queue().ifPresent(SaveQueue::awaitSnapshot);
   }
 
-  /// Whether a snapshot is taken while the training goes on.
+  /// Whether the snapshots of a [CheckpointListener] are taken while the training goes on.
   boolean overlaps() {
-    return saves.overlap();
+    return saves.modeOfListener(true) == SaveMode.OVERLAPPED;
   }
 
   /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
@@ -296,7 +305,7 @@ public final class CheckpointSaver implements AutoCloseable {
     private @Nullable Location remote;
     private @Nullable Retention remoteRetention;
     @Nullable ParameterNames dcp;
-    SaveMode mode = SaveMode.SYNC;
+    @Nullable SaveMode mode;
     Supplier<ExecutorService> copier = SaveQueue::newCopier;
     BusyPolicy busyPolicy = BusyPolicy.WAIT;
     SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
@@ -374,7 +383,12 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Sets when a save returns; default: when the checkpoint is on the disk.
+    /// Sets when a save returns. Default: [SaveMode#SYNC] for the saves that you call yourself; for those of a
+    /// [CheckpointListener], [SaveMode#OVERLAPPED] within an epoch and [SaveMode#ASYNC] at its end.
+    ///
+    /// If, by default, anything but `Trainer#step` changes a parameter before the snapshot is complete, that
+    /// save is skipped with a warning, and later ones are [SaveMode#ASYNC]. A libtorch older than 2.7 does not
+    /// tell of such changes: with it, all saves of the listener are.
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
       return this;

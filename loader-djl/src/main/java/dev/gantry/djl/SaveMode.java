@@ -15,6 +15,7 @@ public enum SaveMode {
   /// Running means and variances, which a forward pass changes, are copied before the save returns, as are
   /// parameters of type `OTHER` without a gradient. So this mode is right for DJL's blocks, and for yours if
   /// their forward pass changes no other parameters. Call [CheckpointSaver#awaitSnapshot] before you change
-  /// parameters otherwise than by `Trainer#step`.
+  /// parameters otherwise than by `Trainer#step`. If an operator of libtorch 2.7 or newer changes one before
+  /// the snapshot is complete, the save fails; changes through other code go unnoticed.
   OVERLAPPED
 }

@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.djl.internal.ndarray.ArrayVersions;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.TrainingMoment;
@@ -24,6 +25,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
@@ -39,7 +41,7 @@ final class Saves {
   private final Path path;
   private final CheckpointStore store;
   private final Optional<SaveQueue> queue;
-  private final SaveMode mode;
+  private final Optional<SaveMode> chosen;
   private final WriteOptions options;
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
@@ -52,31 +54,44 @@ final class Saves {
   private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private boolean warned;
 
+  /// Whether values changed while a snapshot overlapped the training, though no mode was chosen.
+  private volatile boolean changedMeanwhile;
+
   /// @param userStates saved with a trainer
   Saves(CheckpointSaver.Builder builder, Path path, CheckpointStore store, UserStates userStates) {
     this.path = path;
     this.store = store;
-    this.mode = builder.mode;
+    this.chosen = Optional.ofNullable(builder.mode);
     this.options = builder.options;
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = userStates;
     this.dcp = Optional.ofNullable(builder.dcp);
     this.queue =
-        mode == SaveMode.SYNC
+        chosen.equals(Optional.of(SaveMode.SYNC))
             ? Optional.empty()
             : Optional.of(
                 new SaveQueue(
                     store, builder.snapshots, builder.busyPolicy, options, builder.copier.get()));
   }
 
-  /// Writes asynchronous saves; empty for [SaveMode#SYNC].
+  /// Writes asynchronous saves; empty if [SaveMode#SYNC] was chosen.
   Optional<SaveQueue> queue() {
     return queue;
   }
 
-  /// Whether snapshots are taken while the training goes on.
-  boolean overlap() {
-    return mode == SaveMode.OVERLAPPED;
+  /// The mode of a save that the user calls.
+  SaveMode modeOfUser() {
+    return chosen.orElse(SaveMode.SYNC);
+  }
+
+  /// The mode of a save by a [CheckpointListener].
+  ///
+  /// @param withinEpoch whether a batch of the epoch follows. After an epoch, the user's code may change parameters
+  SaveMode modeOfListener(boolean withinEpoch) {
+    return chosen.orElseGet(() ->
+        withinEpoch && !changedMeanwhile && ArrayVersions.areTold()
+            ? SaveMode.OVERLAPPED
+            : SaveMode.ASYNC);
   }
 
   /// Warns once only: a training may measure the metric from time to time.
@@ -118,10 +133,11 @@ final class Saves {
     }
   }
 
-  CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
+  CompletableFuture<SaveOutcome> save(
+      SaveRequest request, Optional<TrainingMoment> moment, SaveMode mode) {
     requireSameModel(request);
     warnOfNan(request);
-    CompletableFuture<SaveOutcome> outcome = begin(request, moment);
+    CompletableFuture<SaveOutcome> outcome = begin(request, moment, mode);
     if (finite && !outcome.isDone()) {
       finiteSave = outcome;
     }
@@ -130,14 +146,15 @@ final class Saves {
   }
 
   private CompletableFuture<SaveOutcome> begin(
-      SaveRequest request, Optional<TrainingMoment> moment) {
-    if (queue.isEmpty()) {
+      SaveRequest request, Optional<TrainingMoment> moment, SaveMode mode) {
+    if (queue.isEmpty() || mode == SaveMode.SYNC) {
+      queue.ifPresent(SaveQueue::await);
       try (Unsaved unsaved = unsaved(request, moment)) {
         return CompletableFuture.completedFuture(
             store.save(unsaved.checkpoint(), options).outcome());
       }
     }
-    if (overlap() && request.trainer().isPresent()) {
+    if (mode == SaveMode.OVERLAPPED && request.trainer().isPresent()) {
       return saveOverlapped(queue.get(), request, request.trainer().get(), moment);
     }
     try (Unsaved unsaved = unsaved(request, moment)) {
@@ -159,13 +176,55 @@ final class Saves {
     }
     SaveQueue.Overlapped save =
         Cleanup.orUndo(
-            () -> saves.submitOverlapped(unsaved.checkpoint(), unsaved::close), unsaved::close);
+            () -> {
+              Optional<ArrayVersions> versions = ArrayVersions.of(unsaved.parameters());
+              return Cleanup.orUndo(
+                  () ->
+                      saves.submitOverlapped(
+                          unsaved.checkpoint(),
+                          () -> isWhole(request.step(), versions),
+                          () -> {
+                            try (unsaved) {
+                              versions.ifPresent(ArrayVersions::close);
+                            }
+                          }),
+                  () -> versions.ifPresent(ArrayVersions::close));
+            },
+            unsaved::close);
     fence.hold(save.copied());
     return save.saved();
   }
 
+  /// Whether no parameter has changed since its version was noted.
+  ///
+  /// @param versions empty if they are not told
+  /// @throws MisuseException if one has, and the user has chosen the mode
+  private boolean isWhole(long step, Optional<ArrayVersions> versions) {
+    Optional<String> changed = versions.flatMap(ArrayVersions::changed);
+    if (changed.isEmpty()) {
+      return true;
+    }
+    String what =
+        ("'%s' was changed otherwise than by Trainer.step() while the checkpoint of step %s was"
+                + " being copied")
+            .formatted(changed.get(), step);
+    if (chosen.isPresent()) {
+      throw new MisuseException(
+          what + ": call awaitSnapshot() before such a change, or choose optMode(SaveMode.ASYNC)");
+    }
+    changedMeanwhile = true;
+    LOG.warn(
+        "STEP {} IS NOT SAVED, and later saves wait for their snapshots (SaveMode.ASYNC): {}",
+        step,
+        what);
+    return false;
+  }
+
   /// A checkpoint and the arrays that it holds, whose memory stays until this is closed.
-  private record Unsaved(UnsavedCheckpoint checkpoint, List<ArraySources> sources)
+  ///
+  /// @param parameters by their paths
+  private record Unsaved(
+      UnsavedCheckpoint checkpoint, Map<String, NDArray> parameters, List<ArraySources> sources)
       implements AutoCloseable {
     @Override
     public void close() {
@@ -215,6 +274,7 @@ final class Saves {
                   request.metrics(),
                   request.metadata(),
                   finite),
+              contents.groups().getOrDefault(TrainingContents.MODEL, new LinkedHashMap<>()),
               sources);
         },
         () -> Cleanup.forEach(sources, ArraySources::close));
@@ -241,9 +301,9 @@ final class Saves {
         .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
   }
 
-  /// Does what [CheckpointSaver#prepare] says.
-  CompletableFuture<Void> prepare(Model model, Trainer trainer) {
-    if (queue.isEmpty()) {
+  /// Does what [CheckpointSaver#prepare] says, for saves of a mode.
+  CompletableFuture<Void> prepare(Model model, Trainer trainer, SaveMode mode) {
+    if (queue.isEmpty() || mode == SaveMode.SYNC) {
       return CompletableFuture.completedFuture(null);
     }
     TrainingContents contents = TrainingContents.expected(model, trainer);

@@ -257,6 +257,7 @@ class CallbacksThatThrowTest {
                     })
                     .build())) {
       Fit.fit(training, 1);
+      saver.await();
       assertThat(saver.latest()).isPresent();
     }
   }

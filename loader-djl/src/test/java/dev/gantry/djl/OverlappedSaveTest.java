@@ -15,6 +15,7 @@ import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.Initializer;
 import ai.djl.util.PairList;
+import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.training.Fences;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
@@ -123,21 +124,67 @@ class OverlappedSaveTest {
     }
   }
 
-  /// This shows that the test above would fail without the fence.
+  /// This also shows that the test above would fail without the fence.
   @Test
-  void withoutTheFenceTheSaveIsMixed() {
+  void aChangeThatDoesNotWaitFailsTheSave() {
     try (CheckpointSaver saver = saver()) {
       training.steps(0, 3);
-      PlainState saved = PlainState.of(training.trainer);
       var _ = saver.save(3, training.model, training.trainer);
       Fences.remove(training.trainer);
       training.steps(3, 4);
-      PlainState next = PlainState.of(training.trainer);
       copier.release();
-      assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();
-      PlainState mixed = PlainState.of(training.trainer);
-      assertThat(mixed.arrays()).isEqualTo(next.arrays()).isNotEqualTo(saved.arrays());
-      assertThat(mixed.counts()).isEqualTo(saved.counts()).isNotEqualTo(next.counts());
+      assertThatThrownBy(saver::await)
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContainingAll(
+              "'01Linear_weight' was changed", "step 3", "awaitSnapshot()", "SaveMode.ASYNC");
+      assertThat(saver.list()).isEmpty();
+    }
+  }
+
+  private CheckpointListener listener(CheckpointSaver saver) {
+    return CheckpointListener.builder().setSaver(saver).optEverySteps(1).build();
+  }
+
+  private void batch(CheckpointListener listener, int number) {
+    training.backward(number);
+    listener.onTrainingBatch(training.trainer, null);
+    training.trainer.step();
+  }
+
+  private CheckpointSaver saverByDefault() {
+    return CheckpointSaver.builder().setPath(folder).optCopier(() -> copier).build();
+  }
+
+  @Test
+  void byDefaultTheSavesOfAListenerOverlapTheNextBatch() {
+    try (CheckpointSaver saver = saverByDefault()) {
+      CheckpointListener listener = listener(saver);
+      batch(listener, 0);
+      PlainState saved = PlainState.of(training.trainer);
+      training.backward(1);
+      assertThat(saver.list()).isEmpty();
+      copier.release();
+      assertRestores(saver, saved);
+      listener.onTrainingEnd(training.trainer);
+    }
+  }
+
+  @Test
+  void byDefaultASaveWhoseValuesChangedIsSkippedAndTheNextOnesWait() {
+    try (CheckpointSaver saver = saverByDefault()) {
+      CheckpointListener listener = listener(saver);
+      batch(listener, 0);
+      training.model.getBlock().getParameters().valueAt(0).getArray().muli(2);
+      copier.release();
+      saver.await();
+      assertThat(saver.list()).isEmpty();
+      assertThat(saver.overlaps()).isFalse();
+      batch(listener, 1);
+      PlainState saved = PlainState.of(training.trainer);
+      listener.onTrainingBatch(training.trainer, null);
+      training.model.getBlock().getParameters().valueAt(0).getArray().muli(2);
+      assertRestores(saver, saved);
+      listener.onTrainingEnd(training.trainer);
     }
   }
 

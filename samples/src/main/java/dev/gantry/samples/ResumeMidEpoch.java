@@ -13,7 +13,6 @@ import dev.gantry.djl.CheckpointListener;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.RestoredTraining;
 import dev.gantry.djl.ResumableDataset;
-import dev.gantry.djl.SaveMode;
 import dev.gantry.djl.ShardDataset;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -56,12 +55,7 @@ public final class ResumeMidEpoch {
       @Nullable Dataset test,
       int epochs)
       throws IOException, TranslateException {
-    try (CheckpointSaver saver =
-            CheckpointSaver.builder()
-                .setPath(folder)
-                .optKeepLast(3)
-                .optMode(SaveMode.ASYNC)
-                .build();
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).optKeepLast(3).build();
         Trainer trainer = model.newTrainer(config)) {
       trainer.initialize(new Shape(1, 1, 16, 16));
       CheckpointListener.Builder listener =

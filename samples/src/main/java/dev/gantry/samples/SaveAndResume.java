@@ -15,7 +15,6 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.djl.CheckpointListener;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.RestoredTraining;
-import dev.gantry.djl.SaveMode;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -49,12 +48,7 @@ public final class SaveAndResume {
   public static void train(
       Model model, DefaultTrainingConfig config, Path folder, Dataset train, int epochs)
       throws IOException, TranslateException {
-    try (CheckpointSaver saver =
-            CheckpointSaver.builder()
-                .setPath(folder)
-                .optKeepLast(3)
-                .optMode(SaveMode.ASYNC)
-                .build();
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).optKeepLast(3).build();
         Trainer trainer = model.newTrainer(config)) {
       trainer.initialize(new Shape(1, 64));
       CheckpointListener.Builder listener =

@@ -21,6 +21,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -143,8 +144,11 @@ public final class SaveQueue implements AutoCloseable {
 
   /// Saves as [#submit] does, but another thread takes the snapshot. A failed snapshot fails the save.
   ///
+  /// @param whole called on that thread when the tensors are copied: whether they kept their values
+  ///     meanwhile. If it returns false, the save is skipped; if it throws, the save fails
   /// @param over called when the tensors may change, unless this throws
-  public Overlapped submitOverlapped(UnsavedCheckpoint checkpoint, Runnable over) {
+  public Overlapped submitOverlapped(
+      UnsavedCheckpoint checkpoint, BooleanSupplier whole, Runnable over) {
     if (!enter(checkpoint.step())) {
       over.run();
       return new Overlapped(
@@ -159,7 +163,7 @@ public final class SaveQueue implements AutoCloseable {
     }
     SnapshotMemory.Reserved reserved = entered.memory().get();
     try {
-      return copyAndWrite(entered.plan(), reserved, over);
+      return copyAndWrite(entered.plan(), reserved, whole, over);
     } catch (RuntimeException | Error e) {
       giveBack(reserved, e);
       throw e;
@@ -167,7 +171,7 @@ public final class SaveQueue implements AutoCloseable {
   }
 
   private synchronized Overlapped copyAndWrite(
-      SavePlan plan, SnapshotMemory.Reserved reserved, Runnable over) {
+      SavePlan plan, SnapshotMemory.Reserved reserved, BooleanSupplier whole, Runnable over) {
     requireOpen();
     CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
     CompletableFuture<Void> copied =
@@ -175,7 +179,12 @@ public final class SaveQueue implements AutoCloseable {
             () -> {
               try {
                 Snapshot snapshot = reserved.fill();
-                writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
+                if (whole.getAsBoolean()) {
+                  writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
+                } else {
+                  snapshot.close();
+                  end(saved, new SaveOutcome.Skipped(plan.checkpoint().step()), null);
+                }
               } catch (RuntimeException | Error e) {
                 Cleanup.after(e, SnapshotMemory.Reserved::giveBack, reserved);
                 end(saved, null, e);

@@ -131,7 +131,8 @@ class DeviceCheckpointGpuTest {
             CheckpointStore.open(session, folder.resolve("run"), Retention.ALL, 400_000);
         SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
       queue.prepare(checkpoint(loaded)).join();
-      SaveQueue.Overlapped save = queue.submitOverlapped(checkpoint(loaded), loaded::close);
+      SaveQueue.Overlapped save =
+          queue.submitOverlapped(checkpoint(loaded), () -> true, loaded::close);
       assertThat(save.saved().join()).isInstanceOf(SaveOutcome.Saved.class);
       requireSame(
           CheckpointStore.list(GantrySession.shared(), folder.resolve("run"))

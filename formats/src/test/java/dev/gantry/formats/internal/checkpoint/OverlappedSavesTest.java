@@ -34,7 +34,8 @@ class OverlappedSavesTest extends SaveQueueFixture {
     HeldCopier copier = new HeldCopier();
     CountDownLatch over = new CountDownLatch(1);
     SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier);
-    SaveQueue.Overlapped save = queue.submitOverlapped(TestCheckpoints.unsaved(1), over::countDown);
+    SaveQueue.Overlapped save =
+        queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, over::countDown);
     Call<Boolean> await =
         Call.start(() -> {
           queue.awaitSnapshot();
@@ -63,7 +64,8 @@ class OverlappedSavesTest extends SaveQueueFixture {
   void aSaveIsAwaitedWhoseSnapshotIsStillBeingTaken() throws Exception {
     HeldCopier copier = new HeldCopier();
     try (SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier)) {
-      SaveQueue.Overlapped save = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {});
+      SaveQueue.Overlapped save =
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {});
       Call<Boolean> await =
           Call.start(() -> {
             queue.await();
@@ -84,8 +86,8 @@ class OverlappedSavesTest extends SaveQueueFixture {
     HeldCopier copier = new HeldCopier();
     Semaphore over = new Semaphore(0);
     try (SaveQueue queue = queue(BusyPolicy.SKIP, ONE, copier)) {
-      var first = queue.submitOverlapped(TestCheckpoints.unsaved(1), over::release);
-      var second = queue.submitOverlapped(TestCheckpoints.unsaved(2), over::release);
+      var first = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, over::release);
+      var second = queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> true, over::release);
       assertThat(second.copied()).isDone();
       assertThat(second.saved()).isCompletedWithValue(new SaveOutcome.Skipped(2));
       assertThat(over.availablePermits()).isOne();
@@ -97,7 +99,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     SnapshotLimits none = new SnapshotLimits(0, 0);
     try (SaveQueue queue = queue(BusyPolicy.WAIT, none)) {
       gate.letPass(1);
-      var third = queue.submitOverlapped(TestCheckpoints.unsaved(3), over::release);
+      var third = queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> true, over::release);
       assertThat(third.copied()).isDone();
       assertThat(savedStep(third.saved())).isEqualTo(3);
       assertThat(over.availablePermits()).isEqualTo(3);
@@ -115,12 +117,15 @@ class OverlappedSavesTest extends SaveQueueFixture {
     try (SaveQueue queue = queue(BusyPolicy.QUEUE, ONE, copier)) {
       List<Long> order = Collections.synchronizedList(new ArrayList<>());
       CompletableFuture<SaveOutcome> first =
-          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}).saved();
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {}).saved();
       CompletableFuture<Void> written = first.thenRun(() -> order.add(1L));
       Call<Submitted> second =
           Call.start(() -> {
             Submitted submitted =
-                new Submitted(queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {}).saved());
+                new Submitted(
+                    queue
+                        .submitOverlapped(TestCheckpoints.unsaved(2), () -> true, () -> {})
+                        .saved());
             order.add(2L);
             return submitted;
           });
@@ -139,14 +144,19 @@ class OverlappedSavesTest extends SaveQueueFixture {
     gate.letPass(1);
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE)) {
       queue.prepare(TestCheckpoints.unsaved(1)).join();
-      SaveQueue.Overlapped failed = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {});
+      SaveQueue.Overlapped failed =
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {});
       failed.copied().join();
       Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();
-      assertThat(catchThrowable(() -> queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {})))
+      assertThat(
+              catchThrowable(
+                  () -> queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> true, () -> {})))
           .isSameAs(onTheFuture)
           .hasMessageContaining("ENOSPC");
       gate.letPass(1);
-      assertThat(savedStep(queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> {}).saved()))
+      assertThat(
+              savedStep(
+                  queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> true, () -> {}).saved()))
           .isEqualTo(3);
     }
     assertThat(wholeSteps()).containsExactly(3L);
@@ -190,7 +200,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE, copier)) {
       SaveQueue.Overlapped failed;
       try (Arena arena = Arena.ofShared()) {
-        failed = queue.submitOverlapped(ofMemory(arena), over::countDown);
+        failed = queue.submitOverlapped(ofMemory(arena), () -> true, over::countDown);
       }
       copier.mayWork.countDown();
       Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();

@@ -20,6 +20,7 @@ import java.nio.charset.StandardCharsets;
 public final class TorchOperators {
   private static final MemorySegment ATTENTION = text("aten::scaled_dot_product_attention");
   private static final MemorySegment LINEAR = text("aten::linear");
+  private static final MemorySegment VERSION = text("aten::_version");
   private static final MemorySegment OVERLOAD = text("");
 
   // AOTITorchError aoti_torch_call_dispatcher(
@@ -77,6 +78,13 @@ public final class TorchOperators {
         library.share(x),
         library.share(weight),
         bias == 0 ? 0 : optional(library.share(bias)));
+  }
+
+  /// Returns the tensor's version: a number that each operator raises which changes the tensor in place.
+  ///
+  /// @throws TransferException if the tensor has none, since it was made in libtorch's inference mode
+  public long version(long tensor) {
+    return call(VERSION, tensor, library.share(tensor));
   }
 
   /// @param first the handle whose shape an error names
