@@ -61,12 +61,9 @@ final class Draft {
     Pool pool = Pool.valueOf(word[3]);
     int token =
         switch (pool) {
-          case LAST ->
-              facts.is("causal")
-                  ? config.whole("pad_token_id", -1, 0, facts.whole("embedding.vocabulary"))
-                  : -1;
+          case LAST -> config.whole("pad_token_id", -1, 0, facts.whole("embedding.vocabulary"));
           case END -> config.whole("eos_token_id", 49_407, 0, Facts.MAX_TOKENS);
-          case ALL, UNNORMED, FIRST, MEAN, FIRST_AND_MEAN, PROBE -> -1;
+          case ALL, UNNORMED, FIRST, FINAL, MEAN, FIRST_AND_MEAN, PROBE -> -1;
         };
     boolean stem = word.length > 4 && !word[4].equals("-");
     return new Output(

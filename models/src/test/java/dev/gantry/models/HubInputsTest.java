@@ -4,6 +4,7 @@ package dev.gantry.models;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import ai.djl.Device;
 import ai.djl.Model;
@@ -17,6 +18,8 @@ import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -38,6 +41,50 @@ class HubInputsTest extends HubModelFixture {
         for (int i = 0; i < without.length; i++) {
           assertThat(with[i]).isCloseTo(without[i], within(1e-5f));
         }
+      }
+    }
+  }
+
+  /// A tokenizer may pad with another token than the one that config.json names, and a decoder's
+  /// config.json often names none.
+  @ParameterizedTest
+  @CsvSource({
+    "llama-labels, LlamaForSequenceClassification, null",
+    "llama-labels, LlamaForSequenceClassification, 0",
+    "llama-labels, LlamaForSequenceClassification, 9",
+    // Its tokens also see those behind them.
+    "gemma3-states, Gemma3TextForSequenceClassification, 0",
+    "gemma3-states, Gemma3TextForSequenceClassification, null"
+  })
+  void aDecodersLabelsAreThoseOfTheLastTokenThatTheMaskShows(
+      String name, String kind, String padding) throws IOException, TranslateException {
+    Path folder =
+        changed(
+            name,
+            tensors ->
+                tensors.putIfAbsent(
+                    "score.weight",
+                    tensors.firstEntry().getValue().getManager().arange(64f).reshape(2, 32)));
+    Path config = folder.resolve("config.json");
+    Files.writeString(
+        config,
+        Files.readString(config)
+            .replace("Gemma3TextModel", kind)
+            .replace("\"pad_token_id\": 0", "\"pad_token_id\": " + padding));
+    HubModel hub = HubModel.of(folder);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS);
+        NDManager manager = model.getNDManager().newSubManager()) {
+      NDArray text = manager.create(new long[] {5, 6, 7}, new Shape(1, 3));
+      float[] alone = predicted(model, hub, Map.of("input_ids", text));
+      long[][] batch = {{5, 6, 7, 3, 3}, {3, 3, 5, 6, 7}, {5, 6, 7, 0, 0}, {8, 7, 6, 5, 4}};
+      long[][] shown = {{1, 1, 1, 0, 0}, {0, 0, 1, 1, 1}, {1, 1, 1, 0, 0}, {1, 1, 1, 1, 1}};
+      float[] together =
+          predicted(
+              model,
+              hub,
+              Map.of("input_ids", manager.create(batch), "attention_mask", manager.create(shown)));
+      for (int i = 0; i < 3 * alone.length; i++) {
+        assertThat(together[i]).isCloseTo(alone[i % alone.length], withinPercentage(0.01));
       }
     }
   }

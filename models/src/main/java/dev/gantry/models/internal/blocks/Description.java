@@ -203,6 +203,8 @@ public record Description(
     FIRST,
     /// The state of the last token that is not padding.
     LAST,
+    /// The state at the last place, even if padding is there.
+    FINAL,
     /// The state of the first token that ends a text.
     END,
     /// The mean of the states that the mask does not hide.

@@ -98,7 +98,9 @@ public final class OutputPart {
     return switch (output.pool()) {
       case ALL, UNNORMED -> states;
       case FIRST -> states.get(new NDIndex(":, 0"));
-      case LAST, END -> at(states, text);
+      case LAST -> at(states, text.rows(output.token()));
+      case FINAL -> states.get(new NDIndex(":, -1"));
+      case END -> at(states, text.rows());
       case MEAN -> mean(states, text);
       case PROBE -> Objects.requireNonNull(probe).of(states, pass);
       case FIRST_AND_MEAN ->
@@ -119,9 +121,8 @@ public final class OutputPart {
     return states.mul(mask).sum(new int[] {1}).div(mask.sum(new int[] {1}));
   }
 
-  private NDArray at(NDArray states, TextInputs text) {
+  private NDArray at(NDArray states, long[]... ids) {
     Shape shape = states.getShape();
-    long[][] ids = text.rows();
     long[] rows = new long[ids.length];
     Arrays.setAll(rows, i -> i * shape.get(1) + place(ids[i]));
     return Attention.rows(

@@ -74,7 +74,23 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
 
   /// Returns the ids of each text.
   public long[][] rows() {
-    long[] all = ids.toType(DataType.INT64, false).toLongArray();
+    return rows(ids.toType(DataType.INT64, false));
+  }
+
+  /// Returns the ids of each text, with a padding token's id wherever the mask hides a token: the
+  /// tokenizer may have padded the text with another token.
+  ///
+  /// @param padding the padding token's id; a negative number for none
+  public long[][] rows(long padding) {
+    NDArray wide = ids.toType(DataType.INT64, false);
+    return rows(
+        mask == null
+            ? wide
+            : wide.sub(padding).mul(mask.neq(0).toType(DataType.INT64, false)).add(padding));
+  }
+
+  private static long[][] rows(NDArray ids) {
+    long[] all = ids.toLongArray();
     int length = (int) ids.getShape().get(1);
     long[][] rows = new long[all.length / length][];
     for (int i = 0; i < rows.length; i++) {
