@@ -73,7 +73,13 @@ public final class LiveWeights implements AutoCloseable {
   /// Written under the lock for writing; read by any thread without it.
   private volatile boolean isAway;
 
+  /// Why the weights cannot be used while they are away; null while they are here.
   private @Nullable String refusal;
+
+  /// Whether a refresh has failed half way since the last one that succeeded. A move of the weights
+  /// does not change this.
+  private boolean isMixed;
+
   private boolean wasRestored;
   private boolean closed;
   // Maps each predictor's store to the one that has replaced it since the last restore, because the
@@ -220,6 +226,10 @@ public final class LiveWeights implements AutoCloseable {
     if (refusal != null) {
       throw new MisuseException(refusal);
     }
+    if (isMixed) {
+      throw new MisuseException(
+          "a refresh of the weights failed half way, so they are mixed: refresh them again");
+    }
   }
 
   private boolean isCovered() {
@@ -273,7 +283,7 @@ public final class LiveWeights implements AutoCloseable {
   ///
   /// If the load fails before anything was changed, predictors go on with the weights that they have.
   /// If it fails later, for example because a file ends early, the weights are mixed: the block refuses
-  /// `forward` until a refresh succeeds.
+  /// `forward` until a refresh succeeds, also after an [#offload] and a [#restore].
   ///
   /// @throws MisuseException if the weights are offloaded; else as
   ///     [Weights#load(NDManager, Block, ParameterNames, LoadOptions,
@@ -296,14 +306,8 @@ public final class LiveWeights implements AutoCloseable {
         LoadReport report =
             Cleanup.orUndo(
                 () -> LoadReport.of(load.into(target, names.rules())),
-                () -> {
-                  if (load.hasChanged()) {
-                    refusal =
-                        "a refresh of the weights failed half way, so they are mixed: refresh"
-                            + " them again";
-                  }
-                });
-        refusal = null;
+                () -> isMixed |= load.hasChanged());
+        isMixed = false;
         return report;
       }
     });

@@ -180,6 +180,10 @@ class LiveWeightsTest {
           .isInstanceOf(TransferException.class);
     }
     assertThatThrownBy(this::predict).hasMessageContaining("mixed: refresh them again");
+    live.offload();
+    assertThatThrownBy(this::predict).hasMessageContaining("call restore()");
+    live.restore();
+    assertThatThrownBy(this::predict).hasMessageContaining("mixed: refresh them again");
     try (Weights first = weights("first", 1)) {
       live.refresh(first, ParameterNames.same(), IN_PARTS);
     }
