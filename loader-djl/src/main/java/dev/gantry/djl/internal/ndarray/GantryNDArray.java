@@ -43,7 +43,7 @@ import org.jspecify.annotations.Nullable;
 /// As thread-safe as DJL's own arrays.
 public abstract class GantryNDArray extends PtNDArray {
   private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
-  static final int COMPLEX128_BYTES = 16;
+  private static final int COMPLEX128_BYTES = 16;
 
   /// The array that this array took over. It may hold the Java buffer that the native tensor
   /// points into, so this array keeps it reachable.
@@ -361,6 +361,13 @@ public abstract class GantryNDArray extends PtNDArray {
         .toArray();
   }
 
+  /// The bytes of an element; those of the largest dtype if DJL has no name for this one.
+  final int elementBytes() {
+    return dataType == DataType.UNKNOWN
+        ? COMPLEX128_BYTES
+        : PyTorch.dtype(dataType).bits() / Byte.SIZE;
+  }
+
   /// The bytes in C order and the machine's byte order.
   ///
   /// @param tryDirect whether to return the memory itself if the array is on the CPU and
@@ -368,10 +375,7 @@ public abstract class GantryNDArray extends PtNDArray {
   /// @throws MisuseException if the bytes are more than a buffer can hold (2 GiB)
   @Override
   public ByteBuffer toByteBuffer(boolean tryDirect) {
-    int elementBytes =
-        dataType == DataType.UNKNOWN
-            ? COMPLEX128_BYTES
-            : PyTorch.dtype(dataType).bits() / Byte.SIZE;
+    int elementBytes = elementBytes();
     // If an array had more bytes, DJL's native code would write past the end of its Java array.
     if (size() > LARGEST_BUFFER_BYTES / elementBytes) {
       throw new MisuseException(

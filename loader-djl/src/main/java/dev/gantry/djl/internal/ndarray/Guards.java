@@ -106,7 +106,7 @@ public final class Guards {
       last += (whole.getShape().get(axis) - 1) * strides[axis];
     }
     return at >= from
-        && at <= from + last * GantryNDArray.COMPLEX128_BYTES
+        && at < from + (last + 1) * whole.elementBytes()
         && whole.getDevice().equals(plain.getDevice());
   }
 }

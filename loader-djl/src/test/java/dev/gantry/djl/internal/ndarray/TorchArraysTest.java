@@ -10,6 +10,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.util.passthrough.PassthroughNDManager;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
@@ -32,6 +33,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 class TorchArraysTest {
@@ -59,6 +61,24 @@ class TorchArraysTest {
       array.close();
     }
     assertThat(memory.released).hasValue(1);
+  }
+
+  /// An array that DJL makes may lie right behind the memory that other processes read.
+  @ParameterizedTest
+  @CsvSource({"F32, 15, true", "F32, 16, false", "C64, 31, true", "C64, 32, false"})
+  void aViewBeginsWithinTheMemory(DType dtype, int offset, boolean isView) {
+    TensorShape shape = TensorShape.of(2, 2);
+    try (Arena arena = Arena.ofConfined();
+        NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
+      MemorySegment bytes = arena.allocate(64, 64);
+      NDArray whole =
+          WrappedMemory.wrap(
+              manager, bytes.address(), Device.HOST, dtype, shape, "weight", () -> {});
+      NDArray other =
+          manager.create(bytes.asSlice(offset, 4).asByteBuffer(), new Shape(4), DataType.INT8);
+      assertThat(TorchArrays.address(other)).isEqualTo(bytes.address() + offset);
+      assertThat(Guards.isView((GantryNDArray) whole, other)).isEqualTo(isView);
+    }
   }
 
   @Test
