@@ -38,10 +38,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Trainings that continue from a folder of torch.distributed.checkpoint.
@@ -219,7 +221,10 @@ class DcpTrainingTest {
       training.steps(0, 5);
       Path ours = temporary.resolve("ours");
       Checkpoints.saveDcp(request(training).build(), NAMES, ours);
-      rename(ours, folder);
+      rename(
+          ours,
+          folder,
+          name -> "app.state." + name.replace("model.", "net.").replace("optimizer.", "optim."));
       losses = training.steps(5, 7);
     }
     try (Training training = new Training(block(), Optimizers.adam())) {
@@ -280,15 +285,49 @@ class DcpTrainingTest {
     }
   }
 
-  private static void rename(Path from, Path to) {
+  @ParameterizedTest
+  @CsvSource({
+    "true, optimizer, max_exp_avg_sq",
+    "true, optimizer, momentum_buffer",
+    "false, optimizer, momentum_buffer",
+    "false, optim, momentum_buffer",
+    "false, optim, square_avg"
+  })
+  void aStateThatTheOptimizerDoesNotKeepIsRefused(boolean adam, String optimizer, String state) {
+    Path ours = temporary.resolve("ours");
+    Path folder = temporary.resolve("unknown");
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      training.steps(0, 3);
+      Checkpoints.saveDcp(request(training).build(), NAMES, ours);
+    }
+    rename(
+        ours,
+        folder,
+        name ->
+            !adam && name.endsWith("exp_avg")
+                ? ""
+                : name.replace("optimizer", optimizer).replaceAll("exp_avg_sq$", state));
+    Optimizer sgd = Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.1f)).build();
+    try (Training training = new Training(block(), adam ? Optimizers.adam() : sgd)) {
+      assertThatThrownBy(() -> Checkpoints.restoreDcp(folder, training.trainer, NAMES))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageStartingWith(
+              folder + " must have the state of an optimizer like the trainer's")
+          .hasMessageContaining("(has '" + optimizer + ".state.")
+          .hasMessageContaining("." + state);
+    }
+  }
+
+  /// Writes a folder with other names. Tensors whose new name is empty are left out.
+  private static void rename(Path from, Path to, UnaryOperator<String> names) {
     GantrySession session = GantrySession.shared();
     WeightsCatalogue saved = WeightsFormats.open(session, Location.of(from));
     List<NewTensor> tensors =
         saved.tensors().values().stream()
+            .filter(tensor -> !names.apply(tensor.name()).isEmpty())
             .map(tensor ->
                 new NewTensor(
-                    "app.state."
-                        + tensor.name().replace("model.", "net.").replace("optimizer.", "optim."),
+                    names.apply(tensor.name()),
                     tensor.dtype(),
                     tensor.shape(),
                     new Memory.OnHost(MemorySegment.ofArray(bytes(tensor)))))

@@ -43,11 +43,12 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   private static final Map<String, String> NAMES =
       Map.of("means", ".exp_avg", "variances", ".exp_avg_sq");
 
-  /// The prefix of a tensor's name in the optimizer's states; `ANY_STATE` is the suffix in one of
-  /// the states.
+  /// The prefix of a tensor's name in the optimizer's states; each of `ANY_STATE` is the suffix in
+  /// one of the states of some optimizers of PyTorch.
   private static final String IN_STATE = "state.";
 
-  private static final String ANY_STATE = ".exp_avg";
+  private static final List<String> ANY_STATE =
+      List.of(".exp_avg", ".momentum_buffer", ".square_avg");
 
   /// Arrays by the paths of their parameters.
   ///
@@ -132,6 +133,7 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   /// @throws MisuseException if the tensors do not fit the parameters by the rules; nothing has changed then
   public void restore(GantrySession session, Path folder, WeightsCatalogue saved) {
     Found found = Found.of(folder, saved);
+    requireKnown(folder, found);
     NDManager trainers = parts.trainer().getManager();
     try (NDManager host = trainers.newSubManager(Device.cpu())) {
       SequencedMap<String, NDArray> model =
@@ -149,6 +151,21 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
         parts.clearGradients();
         copy(arrays, replacement.targets());
         replacement.apply();
+      }
+    }
+  }
+
+  /// Refuses states that this optimizer does not keep: without them, the training would not go on
+  /// as it was.
+  private void requireKnown(Path folder, Found found) {
+    List<String> known =
+        Stream.concat(optimizer.states().stream().map(TorchTraining::suffix), Stream.of(STEP))
+            .toList();
+    for (StoredTensor tensor : found.states().values()) {
+      if (known.stream().noneMatch(tensor.name()::endsWith)) {
+        throw new MisuseException(
+            "%s must have the state of an optimizer like the trainer's %s, in tensors whose names end with %s (has '%s')"
+                .formatted(folder, optimizer.kind(), String.join(" or ", known), tensor.name()));
       }
     }
   }
@@ -242,8 +259,11 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
       String model = MODEL;
       String states = STATE;
       String first =
-          all.keySet().stream().filter(name -> name.endsWith(ANY_STATE)).findFirst().orElse("");
-      int end = first.length() - ANY_STATE.length();
+          all.keySet().stream()
+              .filter(name -> ANY_STATE.stream().anyMatch(name::endsWith))
+              .findFirst()
+              .orElse("");
+      int end = first.lastIndexOf('.');
       for (int at = first.indexOf(IN_STATE); at >= 0; at = first.indexOf(IN_STATE, at + 1)) {
         String before = first.substring(0, at + IN_STATE.length());
         String tensor = before.length() < end ? first.substring(before.length(), end) : first;
