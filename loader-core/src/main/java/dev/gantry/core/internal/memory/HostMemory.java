@@ -48,32 +48,58 @@ public final class HostMemory {
   private HostMemory() {}
 
   /// Promises `bytes` that are not mapped yet to the caller, so that no other caller gets the same
-  /// bytes.
+  /// bytes. The caller must not hold this class's lock: idle memory is freed here if the promise
+  /// needs it, and a thread that frees idle memory takes this lock for each mapping.
   ///
   /// @param change what a user can do about a refusal
   /// @throws TransferException if the machine or this control group has less available
-  static synchronized void promise(long bytes, String change) {
+  static void promise(long bytes, String change) {
+    if (!isPromised(bytes)) {
+      // While another thread frees idle memory, the memory counts neither as idle nor as
+      // available, so this waits for that thread and asks again.
+      HostSlab.awaitReleases();
+      requirePromised(bytes, change);
+    }
+    if (needsIdle()) {
+      Cleanup.orUndo(HostSlab::freeIdle, () -> endPromise(bytes));
+    }
+  }
+
+  private static synchronized boolean isPromised(long bytes) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
       // The figures may be old, and others may have given memory back since.
       look();
       available = availableBytes();
     }
-    if (available.isPresent() && bytes > available.getAsLong()) {
-      long reserved = promisedBytes + untouchedBytes;
-      String others = reserved == 0 ? "" : ", besides " + reserved + " reserved by other loads";
-      throw new TransferException(
-          "allocate",
-          bytes + " bytes of host memory",
-          new Failure.Errno(
-              ENOMEM,
-              "ENOMEM",
-              "only " + available.getAsLong() + " bytes are available" + others + "; " + change));
+    boolean fits = available.isEmpty() || bytes <= available.getAsLong();
+    promisedBytes += fits ? bytes : 0;
+    return fits;
+  }
+
+  private static synchronized void requirePromised(long bytes, String change) {
+    if (isPromised(bytes)) {
+      return;
     }
-    promisedBytes += bytes;
-    if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {
-      HostSlab.freeIdle();
-    }
+    long reserved = promisedBytes + untouchedBytes;
+    String others = reserved == 0 ? "" : ", besides " + reserved + " reserved by other loads";
+    throw new TransferException(
+        "allocate",
+        bytes + " bytes of host memory",
+        new Failure.Errno(
+            ENOMEM,
+            "ENOMEM",
+            "only "
+                + availableBytes().orElseThrow()
+                + " bytes are available"
+                + others
+                + "; "
+                + change));
+  }
+
+  /// Whether idle memory must be freed for what is promised.
+  private static synchronized boolean needsIdle() {
+    return kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes;
   }
 
   /// Ends the promise of bytes that were mapped, or are not needed.

@@ -79,6 +79,11 @@ public final class HostSlab extends CpuSlab {
     return IDLE.size();
   }
 
+  /// Waits until another thread has freed the idle memory that it is freeing.
+  static void awaitReleases() {
+    boolean _ = IDLE.awaitReleases();
+  }
+
   /// Gives the idle memory back to the kernel.
   public static void freeIdle() {
     IDLE.free();

@@ -4,15 +4,22 @@ package dev.gantry.core.internal.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 
 /// The choice of freed host memory for the next slab, and the time at which the kernel gets it
 /// back.
@@ -126,6 +133,55 @@ class HostReuseTest {
       }
     }
     assertThat(HostSlab.idleBytes()).isZero();
+    assertThat(hostBytes()).isZero();
+  }
+
+  /// Does `work` once, when the registered pages of other processes are read. The thread that reads
+  /// them holds the lock of [HostMemory].
+  private static final class AtLook extends ForwardingFileCalls {
+    private final AtomicReference<@Nullable Runnable> work;
+
+    AtLook(Runnable work) {
+      super(Libc.INSTANCE);
+      this.work = new AtomicReference<>(work);
+    }
+
+    @Override
+    public int user() {
+      Runnable first = work.getAndSet(null);
+      if (first != null) {
+        first.run();
+      }
+      return super.user();
+    }
+  }
+
+  @Test
+  void aReservationThatNeedsItAndAThreadThatFreesItDoNotWaitForEachOther(@TempDir Path folder)
+      throws InterruptedException {
+    filled(8 * MIB).release();
+    long size = HostMemory.kernelBytes().orElseThrow() / 8 & -MIB;
+    HostSlab large = HostSlab.allocate(size);
+    long wanted = HostMemory.kernelBytes().orElseThrow() + size / 2;
+    Thread freeing = Thread.ofPlatform().daemon().unstarted(HostSlab::freeIdle);
+    AtLook calls =
+        new AtLook(() -> {
+          freeing.start();
+          Latches.awaitThat(
+              () -> HostSlab.idleBytes() == 0 && freeing.getState() == Thread.State.BLOCKED);
+          large.release();
+        });
+    RegisteredPages before = HostMemory.registered;
+    HostMemory.registered = new RegisteredPages(calls, folder);
+    try {
+      // The next question asks the kernel again.
+      HostMemory.unmappedOnly(0);
+      Admission.ofHost(wanted).close();
+    } finally {
+      HostMemory.registered = before;
+      HostMemory.look();
+    }
+    freeing.join();
     assertThat(hostBytes()).isZero();
   }
 
