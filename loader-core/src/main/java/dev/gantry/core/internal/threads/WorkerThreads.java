@@ -228,30 +228,46 @@ public final class WorkerThreads {
     private final Semaphore ended = new Semaphore(0);
 
     /// The number of started threads. Only the thread that starts them changes it.
-    private int count;
+    int count;
 
-    private Started() {}
+    Started() {}
 
-    private void run(String name, @Nullable ClassLoader loader, Runnable job) {
+    /// Runs the job on the calling thread. [#join] waits for this call, so this counts its end
+    /// whatever fails here.
+    void run(String name, @Nullable ClassLoader loader, Runnable job) {
       Thread self = Thread.currentThread();
-      threads.add(self);
-      self.setName(name);
-      self.setContextClassLoader(loader);
       try {
+        enter(self, name, loader);
         job.run();
       } finally {
-        self.setContextClassLoader(null);
-        self.setName(KEPT_NAME);
-        threads.remove(self);
         try {
-          if (CuFile.Callers.hasThisThread()) {
-            LEAVING.removeIf(Leaving::isOver);
-            LEAVING.add(Leaving.current());
-          }
+          leave(self);
         } finally {
           ended.release();
         }
       }
+    }
+
+    /// Without heap, the thread keeps its old name, and the job still runs: the caller of a job that
+    /// had not run would take its work for done.
+    private void enter(Thread self, String name, @Nullable ClassLoader loader) {
+      try {
+        self.setContextClassLoader(loader);
+        threads.add(self);
+        self.setName(name);
+      } catch (OutOfMemoryError _) {
+        // The job reports that the heap is full, if it needs more than is left.
+      }
+    }
+
+    private void leave(Thread self) {
+      self.setContextClassLoader(null);
+      threads.remove(self);
+      if (CuFile.Callers.hasThisThread()) {
+        LEAVING.removeIf(Leaving::isOver);
+        LEAVING.add(Leaving.current());
+      }
+      self.setName(KEPT_NAME);
     }
 
     /// Whether `thread` is one of the threads, and its job has not ended.

@@ -87,6 +87,36 @@ class WorkerThreadsTest {
     assertThat(ended).hasSize(THREADS);
   }
 
+  /// A thread whose first entry in a set finds no heap.
+  private static final class WithoutHeap extends Thread {
+    private boolean failed;
+
+    WithoutHeap(Runnable work) {
+      super(work);
+    }
+
+    @Override
+    public int hashCode() {
+      if (!failed) {
+        failed = true;
+        throw new OutOfMemoryError("the heap is full");
+      }
+      return System.identityHashCode(this);
+    }
+  }
+
+  @Test
+  void aFullHeapBeforeAJobNeitherSkipsTheJobNorHangsItsCaller() throws InterruptedException {
+    WorkerThreads.Started started = new WorkerThreads.Started();
+    started.count = 1;
+    AtomicInteger ran = new AtomicInteger();
+    Thread thread = new WithoutHeap(() -> started.run("test-0", null, ran::incrementAndGet));
+    thread.start();
+    thread.join();
+    assertThat(started.join(0)).as("the job has ended").isTrue();
+    assertThat(ran).hasValue(1);
+  }
+
   /// The caller frees what the threads use.
   @Test
   void aProgressThatThrowsIsThrownWhenAllHaveEnded() {
