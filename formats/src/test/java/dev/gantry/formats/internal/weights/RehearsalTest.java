@@ -4,6 +4,8 @@ package dev.gantry.formats.internal.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Metrics;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import org.junit.jupiter.api.Test;
 
@@ -14,5 +16,13 @@ class RehearsalTest {
     assertThat(Rehearsal.load()).isOne();
     assertThat(GantrySession.shared().metrics().loads()).isEqualTo(before.loads());
     assertThat(GantrySession.shared().metrics().reads()).isEqualTo(before.reads());
+  }
+
+  @Test
+  void leavesTheMemoryThatTheProgramHasPrepared() {
+    HostSlab.allocate(8 << 20).release();
+    long before = LiveResources.snapshot().hostBytes();
+    assertThat(Rehearsal.load()).isOne();
+    assertThat(LiveResources.snapshot().hostBytes()).isEqualTo(before);
   }
 }

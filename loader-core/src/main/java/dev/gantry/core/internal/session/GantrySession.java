@@ -464,6 +464,18 @@ public final class GantrySession implements Session {
   ///     a load's listener calls this, because the call would wait for its own caller
   @Override
   public void close() {
+    close(engine::close);
+  }
+
+  /// Closes the session as [#close] does, but leaves the process's idle memory and streams to the
+  /// other sessions, and does not wait for preparations.
+  ///
+  /// @throws MisuseException as [#close] does
+  public void closeKeepingIdle() {
+    close(engine::closeKeepingIdle);
+  }
+
+  private void close(Runnable closeEngine) {
     if (stays) {
       throw new MisuseException("the process's own session stays open; open one to close it");
     }
@@ -474,7 +486,7 @@ public final class GantrySession implements Session {
       rings.close();
     } finally {
       try {
-        engine.close();
+        closeEngine.run();
       } finally {
         // The engine has waited for running conversions, so the converters can be closed now.
         converters.close();

@@ -75,10 +75,15 @@ public final class TransferEngine implements AutoCloseable {
 
   private final FileOpener opener;
 
-  /// The last steps of [#close]. The constructor makes this list before there is anything to free.
+  /// The last steps of [#closeKeepingIdle]. The constructor makes this list before there is anything
+  /// to free.
   private final List<Runnable> closing;
 
+  private final List<Runnable> freeing =
+      List.of(this::freeOwn, CudaContext::freeIdle, HostSlab::freeIdle);
+
   private final Runnable free = this::free;
+  private final Runnable freeOwn = this::freeOwn;
 
   public TransferEngine(FileCalls calls) {
     this(calls, List.of(), null);
@@ -92,18 +97,15 @@ public final class TransferEngine implements AutoCloseable {
     this.stores = new Stores(calls, given);
     this.opener = new FileOpener(gate, stores, cuFile);
     this.mapped = new KeptFiles(calls, stores::open);
-    this.closing =
-        List.of(
-            copyKernels::close,
-            mapped::close,
-            cuFile::close,
-            stores::close,
-            CudaContext::freeIdle,
-            HostSlab::freeIdle);
+    this.closing = List.of(copyKernels::close, mapped::close, cuFile::close, stores::close);
   }
 
   private void free() {
     Preparations.await();
+    Cleanup.runAll(freeing);
+  }
+
+  private void freeOwn() {
     Cleanup.runAll(closing);
   }
 
@@ -399,5 +401,13 @@ public final class TransferEngine implements AutoCloseable {
   @Override
   public void close() {
     gate.close(free);
+  }
+
+  /// Closes this engine as [#close] does, but neither waits for preparations nor frees the idle
+  /// resources, which all sessions of the process share.
+  ///
+  /// @throws MisuseException as [#close] does
+  public void closeKeepingIdle() {
+    gate.close(freeOwn);
   }
 }
