@@ -52,6 +52,7 @@ public class PosixFile implements LocalFile {
     identity = opened.identity();
     probe = opened.probe();
     readBefore = opened.readBefore();
+    readBefore.staysOpen();
   }
 
   private static Opened looked(
@@ -144,6 +145,8 @@ public class PosixFile implements LocalFile {
 
   @Override
   public void close() {
-    boolean _ = file.close();
+    if (file.close()) {
+      readBefore.closed();
+    }
   }
 }

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -71,6 +72,43 @@ class ReadAgainTest {
     read(4);
     assertThat(again(2)).isTrue();
     assertThat(again(1)).as("forgotten").isFalse();
+  }
+
+  /// Opens a file and reads it whole, as it should be read.
+  private boolean load(long inode) {
+    ReadAgain.File file = readAgain.opened(identity(inode));
+    if (!file.isReadAgain()) {
+      file.readDirectly(BYTES);
+    }
+    return file.isReadAgain();
+  }
+
+  @Test
+  void aFileThatIsNoLongerOpenedLeavesItsMemoryToOthers() {
+    availableBytes = 2 * BYTES;
+    assertThat(List.of(load(1), load(1), load(1))).containsExactly(false, true, true);
+    assertThat(List.of(load(2), load(2), load(2))).containsExactly(false, false, true);
+    assertThat(load(1)).isFalse();
+  }
+
+  @Test
+  void aFileThatIsOpenKeepsItsMemory() {
+    availableBytes = 2 * BYTES;
+    assertThat(List.of(load(1), load(1))).containsExactly(false, true);
+    ReadAgain.File open = readAgain.opened(identity(1));
+    open.staysOpen();
+    assertThat(List.of(load(2), load(2), load(2), load(2))).containsOnly(false);
+    open.closed();
+    assertThat(load(2)).isTrue();
+  }
+
+  @Test
+  void filesThatAreReadInTurnDoNotTakeEachOthersMemory() {
+    availableBytes = 2 * BYTES;
+    for (int epoch = 0; epoch < 5; epoch++) {
+      assertThat(load(1)).as("the first file in epoch " + epoch).isEqualTo(epoch > 0);
+      assertThat(load(2)).as("the second file").isFalse();
+    }
   }
 
   @Test
