@@ -8,6 +8,7 @@ import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.URI;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +19,7 @@ final class RangeAttempt implements RemoteRequest.Attempt {
   private static final long MAX_READ_BYTES = 1 << 30;
 
   private final ReadRequest request;
+  private final URI address;
   private final MemorySegment target;
   private final CompletableFuture<Void> over = new CompletableFuture<>();
 
@@ -32,9 +34,16 @@ final class RangeAttempt implements RemoteRequest.Attempt {
 
   private volatile long progressNanos = System.nanoTime();
 
-  RangeAttempt(ReadRequest request) {
+  /// @param address the address that is asked first
+  RangeAttempt(ReadRequest request, URI address) {
     this.request = request;
+    this.address = address;
     this.target = request.target();
+  }
+
+  /// The address that is asked first, even if the request asks another one by now.
+  URI address() {
+    return address;
   }
 
   /// Returns the time during which fewer than [RetryLimits#LEAST_BYTES] bytes have been received.

@@ -56,7 +56,7 @@ final class RangeRequest extends RemoteRequest {
 
   @Override
   protected void attempt() {
-    RangeAttempt attempt = new RangeAttempt(request);
+    RangeAttempt attempt = new RangeAttempt(request, uri());
     if (!begins(attempt)) {
       return;
     }
@@ -79,7 +79,7 @@ final class RangeRequest extends RemoteRequest {
 
   /// @return the address that served the range
   private URI fetch(RangeAttempt attempt) throws IOException {
-    URI from = uri();
+    URI from = attempt.address();
     for (int redirects = 0; ; redirects++) {
       Optional<URI> next = fetch(attempt, from, redirects < Redirects.MAX);
       if (next.isEmpty()) {
@@ -150,9 +150,14 @@ final class RangeRequest extends RemoteRequest {
   private void failed(RangeAttempt attempt, RemoteFault fault) {
     if (file.isEmpty()) {
       succeed(attempt);
-    } else if (EXPIRED.contains(fault.status()) && !uri().equals(file.original)) {
-      resolvedAgain = true;
-      retry(attempt, 0);
+    } else if (EXPIRED.contains(fault.status()) && !attempt.address().equals(file.original)) {
+      if (resolvedAgain) {
+        // Another attempt met the same, so one that asks the first address runs or follows.
+        leave(attempt);
+      } else {
+        resolvedAgain = true;
+        retry(attempt, 0);
+      }
     } else {
       fail(attempt, fault);
     }

@@ -35,6 +35,10 @@ public abstract class RemoteRequest {
   private Runnable forget = () -> {};
   private int attempts;
   private int stopping;
+
+  /// How many attempts follow after a pause.
+  private int following;
+
   private boolean ended;
 
   /// @param operation the operation, such as `GET`, for messages
@@ -129,7 +133,7 @@ public abstract class RemoteRequest {
       }
       made = attempts;
     }
-    if (fault.isPassing() && drop(attempt, 2)) {
+    if (fault.isPassing() && drop(attempt, 2, 0)) {
       return;
     }
     Optional<Duration> pause = limits.pauseAfter(made, fault);
@@ -144,26 +148,43 @@ public abstract class RemoteRequest {
   ///
   /// @param millis the pause
   protected final void retry(Attempt attempt, long millis) {
-    if (!drop(attempt, 1)) {
+    if (!drop(attempt, 1, 1)) {
       return;
     }
     try {
-      CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::begin);
+      CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::follow);
     } catch (OutOfMemoryError e) {
       finish(null, e);
+    }
+  }
+
+  private void follow() {
+    synchronized (this) {
+      following--;
+    }
+    begin();
+  }
+
+  /// Stops an attempt that asked in vain, and leaves the request to the other attempts. If there is
+  /// none, another attempt is made at once.
+  protected final void leave(Attempt attempt) {
+    if (!drop(attempt, 2, 0)) {
+      retry(attempt, 0);
     }
   }
 
   /// Stops an attempt without ending the request. The request cannot end before the attempt has
   /// stopped writing, because its memory may be reused after the end.
   ///
-  /// @param least how many attempts must be running, `attempt` included
-  /// @return false if fewer are running, or `attempt` was stopped already
-  private boolean drop(Attempt attempt, int least) {
+  /// @param least how many attempts must be running or follow after a pause, `attempt` included
+  /// @param next how many attempts follow in place of this one
+  /// @return false if there are fewer, or `attempt` was stopped already
+  private boolean drop(Attempt attempt, int least, int next) {
     synchronized (this) {
-      if (ended || running.size() < least || !running.remove(attempt)) {
+      if (ended || running.size() + following < least || !running.remove(attempt)) {
         return false;
       }
+      following += next;
       stopping++;
     }
     try {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
@@ -23,6 +24,8 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -33,6 +36,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ForkJoinPool;
@@ -237,6 +241,75 @@ class HttpFaultTest {
   void anExpiredRedirectIsFollowedAnew() {
     server.answer(number -> number == 3 ? Answer.FORBIDDEN : Answer.REDIRECT);
     assertThat(load().bytes()).isPositive();
+  }
+
+  /// A slow request has a second attempt beside it; both find that the link has expired, the second
+  /// when the hub is already asked for a new link.
+  @Test
+  void aRedirectThatExpiresForBothAttemptsOfARequestIsFollowedAnew() throws Exception {
+    server.answerAll(Answer.REDIRECT);
+    CountDownLatch both = new CountDownLatch(2);
+    CountDownLatch anew = new CountDownLatch(1);
+    try (HttpStore store = new HttpStore()) {
+      StoredFile opened = store.open(file, CachePolicy.BUFFERED);
+      HedgedRead warm = new HedgedRead();
+      opened.read(warm);
+      assertThat(warm.end.get()).isEmpty();
+      server.answer(number -> {
+        switch (number) {
+          case 0 -> {
+            both.countDown();
+            Latches.await(both);
+          }
+          case 1 -> {
+            both.countDown();
+            Latches.await(anew);
+          }
+          case 2 -> {
+            anew.countDown();
+            Latches.awaitThat(() -> attempts() <= 1);
+          }
+          default -> {}
+        }
+        return number < 2 ? Answer.FORBIDDEN : Answer.REDIRECT;
+      });
+      HedgedRead read = new HedgedRead();
+      opened.read(read);
+      Latches.awaitThat(() -> server.requests() == 1);
+      read.hedge.run();
+      assertThat(read.end.get()).isEmpty();
+    }
+  }
+
+  private static long attempts() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("gantry-http-"))
+        .count();
+  }
+
+  /// A read whose second attempt begins when the test says so.
+  private static final class HedgedRead extends ReadRequest {
+    private final CompletableFuture<Optional<Throwable>> end = new CompletableFuture<>();
+    private Runnable hedge = () -> {};
+
+    HedgedRead() {
+      super(Arena.ofAuto().allocate(REQUEST), 0, new Cancellation());
+    }
+
+    @Override
+    public void whenSlow(Runnable action) {
+      hedge = action;
+    }
+
+    @Override
+    public void completed() {
+      end.complete(Optional.empty());
+    }
+
+    @Override
+    public void failed(Throwable reason) {
+      end.complete(Optional.of(reason));
+    }
   }
 
   @Test
