@@ -91,14 +91,32 @@ public abstract class RemoteRequest {
 
   /// Makes a second attempt beside an attempt that takes too long. The first of the two to succeed
   /// ends the request. Both write to the same memory, which is safe because both deliver the same
-  /// bytes of one version of the file.
+  /// bytes of one version of the file. If the second cannot begin, the first goes on alone.
   public final void hedge() {
+    Attempt first;
     synchronized (this) {
       if (ended || running.size() != 1 || attempts >= limits.attempts()) {
         return;
       }
+      first = running.getFirst();
     }
-    begin();
+    try {
+      attempt();
+    } catch (RuntimeException | Error e) {
+      withdraw(first, e);
+    }
+  }
+
+  /// Withdraws the attempt that could not begin beside `first`. Ends the request if `first` has
+  /// failed meanwhile, and so left the request to the other attempt.
+  private void withdraw(Attempt first, Throwable reason) {
+    Attempt second;
+    synchronized (this) {
+      second = running.isEmpty() ? first : running.getLast();
+    }
+    if (!second.equals(first) && !drop(second, 2, 0)) {
+      finish(null, reason);
+    }
   }
 
   /// Notes that an attempt begins.

@@ -54,8 +54,17 @@ public final class Preparations {
                 RUNNING.remove(Thread.currentThread());
               }
             });
+    start(thread);
+  }
+
+  static void start(Thread thread) {
     RUNNING.add(thread);
-    thread.start();
+    try {
+      thread.start();
+    } catch (OutOfMemoryError _) {
+      // The process may not start more threads now; the load prepares what it needs itself.
+      RUNNING.remove(thread);
+    }
   }
 
   /// Begins a preparation of this name, unless it has begun before in this process.

@@ -10,7 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.Test;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -27,6 +27,8 @@ class RemoteRequestTest {
     private final AtomicInteger attempts = new AtomicInteger();
     private final int without;
     private final boolean fails;
+    private @Nullable Attempt first;
+    private boolean firstFails;
 
     /// @param without the number of the attempt that finds no heap
     /// @param fails whether the attempts before it fail or continue
@@ -47,7 +49,11 @@ class RemoteRequestTest {
       if (!begins(attempt)) {
         return;
       }
+      first = first == null ? attempt : first;
       if (attempts.incrementAndGet() == without) {
+        if (firstFails) {
+          fail(first, RemoteFault.passing("for now"));
+        }
         throw none;
       }
       if (fails) {
@@ -78,12 +84,21 @@ class RemoteRequestTest {
     assertThat(stopped).hasValue(attempt);
   }
 
-  @Test
-  void aSecondAttemptBesideAnotherEndsBoth() throws Exception {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aSecondAttemptThatCannotBeginLeavesTheFirstAlone(boolean firstFails) throws Exception {
     Request request = new Request(2, false);
     request.start();
+    request.firstFails = firstFails;
     request.hedge();
-    assertThat(failure()).isSameAs(none);
-    assertThat(stopped).hasValue(2);
+    if (firstFails) {
+      assertThat(failure()).isSameAs(none);
+      assertThat(stopped).hasValue(2);
+    } else {
+      assertThat(failure).isNotDone();
+      assertThat(stopped).as("the second").hasValue(1);
+      request.end(request.first, none);
+      assertThat(stopped).hasValue(2);
+    }
   }
 }
