@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// The state of a cached file in this process: which blocks are good, and which are in hand. A
@@ -37,6 +38,7 @@ final class CachedFile implements AutoCloseable {
   /// How long to wait for another process, which is as long as a server may take for a block.
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
+  private final LongSupplier nanoTime;
   private final String key;
   private final EntryFolder folder;
   private final CacheEntry entry;
@@ -49,7 +51,7 @@ final class CachedFile implements AutoCloseable {
   /// The blocks in hand, each with the future that is completed when the block is settled.
   private final Map<Integer, CompletableFuture<Void>> inHand = new HashMap<>();
 
-  /// For each block, the [System#nanoTime] at which this process first saw that another process
+  /// For each block, the time at which this process first saw that another process
   /// fetches it.
   private final Map<Integer, Long> othersSince = new HashMap<>();
 
@@ -63,6 +65,12 @@ final class CachedFile implements AutoCloseable {
 
   /// @param entry the entry on the disk; [#close] closes it
   CachedFile(String key, EntryFolder folder, CacheEntry entry) {
+    this(key, folder, entry, System::nanoTime);
+  }
+
+  /// @param nanoTime the clock of the waits for other processes
+  CachedFile(String key, EntryFolder folder, CacheEntry entry, LongSupplier nanoTime) {
+    this.nanoTime = nanoTime;
     this.key = key;
     this.folder = folder;
     this.entry = entry;
@@ -126,12 +134,18 @@ final class CachedFile implements AutoCloseable {
     if (!entry.tryLock(block)) {
       return others(block);
     }
+    forgetOthers(block);
     if (!mayBeRight(block)) {
       return Turn.FETCH;
     }
     // Another process fetched the block before this process got the lock.
     entry.unlock(block);
     return Turn.CHECK;
+  }
+
+  /// Notes that no other process fetches a block any more; the next that does has all its time.
+  private synchronized void forgetOthers(int block) {
+    othersSince.remove(block);
   }
 
   private boolean mayBeRight(int block) {
@@ -162,7 +176,7 @@ final class CachedFile implements AutoCloseable {
   /// Decides whether to wait for the process that fetches a block. The wait is bounded, since a
   /// stopped process keeps its locks.
   private synchronized Turn others(int block) {
-    long now = System.nanoTime();
+    long now = nanoTime.getAsLong();
     othersAreLate |= now - othersSince.computeIfAbsent(block, _ -> now) > PATIENCE_NANOS;
     return othersAreLate ? Turn.PASS : Turn.WAIT_FOR_OTHERS;
   }

@@ -28,6 +28,7 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -73,6 +74,29 @@ class CacheEntryTest {
     CacheEntry found = CacheEntry.open(replaced, blocks, data, size);
     assertThat(found).isNull();
     CacheEntry.closeIfThere(found);
+  }
+
+  @Test
+  void aWaitForAProcessThatHasEndedDoesNotCountAgainstTheNext() {
+    long minute = 60_000_000_000L;
+    AtomicLong now = new AtomicLong();
+    CacheEntry ours = Objects.requireNonNull(CacheEntry.open(CALLS, blocks, data, size));
+    try (CachedFile file =
+            new CachedFile("one", new CacheFolder(CALLS, folder, size), ours, now::get);
+        CacheEntry others = Objects.requireNonNull(CacheEntry.open(CALLS, blocks, data, size))) {
+      assertThat(others.tryLock(0)).isTrue();
+      assertThat(file.take(0, true)).isEqualTo(CachedFile.Turn.WAIT_FOR_OTHERS);
+      others.unlock(0);
+      assertThat(file.take(0, true)).isEqualTo(CachedFile.Turn.FETCH);
+      // The fetch fails.
+      ours.unlock(0);
+      assertThat(file.settle(0, false)).isFalse();
+      now.addAndGet(minute);
+      assertThat(others.tryLock(0)).isTrue();
+      assertThat(file.take(0, true)).isEqualTo(CachedFile.Turn.WAIT_FOR_OTHERS);
+      now.addAndGet(minute);
+      assertThat(file.take(0, true)).as("the next takes too long").isEqualTo(CachedFile.Turn.PASS);
+    }
   }
 
   @Test
