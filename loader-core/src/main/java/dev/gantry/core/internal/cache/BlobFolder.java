@@ -49,6 +49,11 @@ record BlobFolder(FileCalls calls, BlobPlace place) implements EntryFolder {
   }
 
   @Override
+  public void failed(String key) {
+    place.failed(Path.of(key));
+  }
+
+  @Override
   public void closed(String key, boolean failed) {
     Path data = Path.of(key);
     place.closed(data);

@@ -23,6 +23,10 @@ public interface BlobPlace {
   /// @throws dev.gantry.core.TransferException if the disk fails
   void whole(Path incomplete);
 
+  /// The cache calls this if the disk failed when a file had all its bytes, so that this process
+  /// does not publish the file.
+  void failed(Path incomplete);
+
   /// The cache calls this after this process has closed an incomplete file.
   void closed(Path incomplete);
 }

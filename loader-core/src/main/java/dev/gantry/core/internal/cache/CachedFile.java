@@ -223,7 +223,10 @@ final class CachedFile implements AutoCloseable {
           entry.seal();
           folder.sealed(key);
         },
-        () -> setSealed(false));
+        () -> {
+          setSealed(false);
+          folder.failed(key);
+        });
     setSealed(true);
   }
 

@@ -25,6 +25,10 @@ interface EntryFolder {
   /// @throws dev.gantry.core.TransferException if the disk fails
   default void sealed(String key) {}
 
+  /// The cache calls this if the disk failed when a file had all its bytes. Readers may have the
+  /// entry open for long after that.
+  default void failed(String key) {}
+
   /// The cache calls this after this process has closed an entry.
   ///
   /// @param failed whether the disk failed while the file was written

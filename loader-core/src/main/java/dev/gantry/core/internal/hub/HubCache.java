@@ -182,8 +182,8 @@ final class HubCache implements BlobPlace {
     }
   }
 
-  /// Returns a future that completes when a blob is published, or when this process has closed
-  /// its file.
+  /// Returns a future that completes when a blob is published or cannot be, or when this process
+  /// has closed its file.
   ///
   /// @param incomplete the blob's incomplete file, which is open
   CompletableFuture<Void> published(Path incomplete) {
@@ -232,6 +232,17 @@ final class HubCache implements BlobPlace {
   @Override
   public boolean isPublished(Path incomplete) {
     return Files.exists(blobOf(incomplete));
+  }
+
+  @Override
+  public void failed(Path incomplete) {
+    CompletableFuture<Void> told;
+    synchronized (pointers) {
+      told = awaited.get(incomplete);
+    }
+    if (told != null) {
+      told.complete(null);
+    }
   }
 
   @Override

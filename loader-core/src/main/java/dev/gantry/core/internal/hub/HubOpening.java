@@ -237,8 +237,8 @@ final class HubOpening {
   }
 
   /// Reads the whole file, unless the cache has all of it, and waits until the cache has published
-  /// it. If the cache did not take all of it, nothing publishes it while another reader has it
-  /// open, so this does not wait then.
+  /// it. If the cache did not take all of it, or the disk fails in the end, nothing publishes it
+  /// while another reader has it open, so this does not wait then.
   private void take(StoredFile coming) {
     Path blob;
     CompletableFuture<Void> published;

@@ -49,6 +49,9 @@ class BlobFolderTest {
     }
 
     @Override
+    public void failed(Path incomplete) {}
+
+    @Override
     public void closed(Path incomplete) {}
   }
 

@@ -16,6 +16,7 @@ import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.HubServer;
 import dev.gantry.testing.HubServer.Refusal;
 import dev.gantry.testing.HubServer.Request;
@@ -298,6 +299,33 @@ class HubFaultTest {
       second.countDown();
       assertThat(kept).isTrue();
       assertThat(then.get()).hasBinaryContent(new byte[5000]).isEqualTo(first.get());
+    }
+  }
+
+  /// The cache has all bytes of a file, and the disk fails when they are written to it.
+  @Test
+  @Timeout(30)
+  void aFetchThatTheDiskFailsInTheEndDoesNotWaitForOtherReaders() {
+    settings.put("HF_HOME", folder.toString());
+    CountDownLatch syncs = new CountDownLatch(1);
+    CountDownLatch waits = new CountDownLatch(1);
+    FileCalls calls =
+        new ForwardingFileCalls(FileCalls.ofPlatform()) {
+          @Override
+          public int fsync(int fd) {
+            syncs.countDown();
+            Latches.await(waits);
+            return -Errno.EIO.code();
+          }
+        };
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0, calls);
+        StoredFile _ = store.open(FILE, CachePolicy.BUFFERED)) {
+      FutureTask<Path> fetch = new FutureTask<>(() -> store.fetch(FILE));
+      Thread fetching = Thread.ofPlatform().start(fetch);
+      Latches.await(syncs);
+      awaitWaiting(fetching);
+      waits.countDown();
+      assertThatThrownBy(fetch::get).hasMessageContaining("a warning in the log says why");
     }
   }
 
