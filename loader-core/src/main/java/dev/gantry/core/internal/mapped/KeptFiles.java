@@ -36,8 +36,9 @@ import org.slf4j.event.Level;
 /// A session's kept files, together with what all processes of the user have registered, take at
 /// most half of the available memory. The least recently used files are given up when other files
 /// need the memory. An [IdleWatch] gives up files that were not used for a minute, and files whose
-/// memory the machine needs. Thread-safe.
-public final class KeptFiles implements AutoCloseable {
+/// memory the machine needs; a promise of [HostMemory] has files given up that no batch uses.
+/// Thread-safe.
+public final class KeptFiles implements AutoCloseable, HostMemory.Keeper {
   private static final long IDLE_NANOS = 60_000_000_000L;
 
   /// How many files are remembered, with the number of bytes that were read of each. Kept files
@@ -338,6 +339,7 @@ public final class KeptFiles implements AutoCloseable {
         entry.usedNanos = System.nanoTime();
         entry.users += asked ? 1 : 0;
         keptBytes += kept.bytes();
+        HostMemory.add(this);
         IdleWatch.watch(look);
       }
     }
@@ -428,10 +430,29 @@ public final class KeptFiles implements AutoCloseable {
     if (entry != null && entry.kept != null) {
       dropped.add(entry.kept);
       keptBytes -= entry.kept.bytes();
+      if (keptBytes == 0) {
+        HostMemory.remove(this);
+      }
       entry.kept = null;
       entry.leaving = false;
       entry.readBytes = 0;
     }
+  }
+
+  @Override
+  public synchronized long unusedBytes() {
+    long unused = 0;
+    for (KeptEntry entry : entries.values()) {
+      unused += entry.users == 0 && entry.kept != null ? entry.kept.bytes() : 0;
+    }
+    return unused;
+  }
+
+  @Override
+  public void giveUp(long bytes) {
+    dropUnused(keptBytes() - bytes);
+    dropped.closeAll();
+    dropped.await();
   }
 
   /// Waits for files that are being registered or copied, then gives up all files that no batch

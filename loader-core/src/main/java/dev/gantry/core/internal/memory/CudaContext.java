@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// A context is retained at its first use, once a process, and never released, since NDArrays over
 /// its memory may outlive every session. A context also keeps idle streams, events and memory of
 /// the device for the next load or ring of any session; any session may free them. Thread-safe.
-public final class CudaContext {
+public final class CudaContext implements HostMemory.Keeper {
   private static final long AWAKE_NANOS = 500_000;
   private static final int OWN_WINDOWS = 6;
 
@@ -81,6 +81,16 @@ public final class CudaContext {
     } catch (TransferException _) {
       return 0;
     }
+  }
+
+  @Override
+  public long unusedBytes() {
+    return idlePinned.size();
+  }
+
+  @Override
+  public void giveUp(long bytes) {
+    idlePinned.free();
   }
 
   /// Frees the idle streams, events and memory of all devices.
@@ -162,7 +172,9 @@ public final class CudaContext {
       throw new DeviceUnavailableException(
           device + " is not available: this host has " + count + " CUDA device(s)");
     }
-    return new CudaContext(driver, ordinal);
+    CudaContext made = new CudaContext(driver, ordinal);
+    HostMemory.add(made);
+    return made;
   }
 
   public Device.Cuda device() {

@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
 /// Knows how much host memory is available. The kernel grants more memory than the machine has,
@@ -27,6 +29,9 @@ public final class HostMemory {
 
   /// The page cache that is registered with the CUDA driver. Tests replace this.
   static RegisteredPages registered = RegisteredPages.OF_USER;
+
+  /// The keepers that have memory now.
+  private static final Set<Keeper> KEEPERS = ConcurrentHashMap.newKeySet();
 
   /// The bytes that are promised and not yet mapped.
   private static long promisedBytes;
@@ -47,9 +52,35 @@ public final class HostMemory {
 
   private HostMemory() {}
 
+  /// Keeps memory for later uses, and gives up what nobody uses now if a promise needs it.
+  /// Thread-safe.
+  public interface Keeper {
+    /// The bytes that nobody uses now.
+    long unusedBytes();
+
+    /// Gives up at least `bytes` that nobody uses, or all there are. The caller holds no lock of
+    /// [HostMemory].
+    void giveUp(long bytes);
+  }
+
+  /// Has promises ask `keeper` for memory. Does nothing if they do so already.
+  public static void add(Keeper keeper) {
+    try {
+      boolean _ = KEEPERS.add(keeper);
+    } catch (OutOfMemoryError _) {
+      // The keeper gives its memory up later, when it was not used for long.
+    }
+  }
+
+  /// Ends what [#add] began.
+  public static void remove(Keeper keeper) {
+    boolean _ = KEEPERS.remove(keeper);
+  }
+
   /// Promises `bytes` that are not mapped yet to the caller, so that no other caller gets the same
   /// bytes. The caller must not hold this class's lock: idle memory is freed here if the promise
-  /// needs it, and a thread that frees idle memory takes this lock for each mapping.
+  /// needs it, and a thread that frees idle memory takes this lock for each mapping. If there is
+  /// too little memory, the keepers give up theirs.
   ///
   /// @param change what a user can do about a refusal
   /// @throws TransferException if the machine or this control group has less available
@@ -58,10 +89,25 @@ public final class HostMemory {
       // While another thread frees idle memory, the memory counts neither as idle nor as
       // available, so this waits for that thread and asks again.
       HostSlab.awaitReleases();
-      requirePromised(bytes, change);
+      if (!isPromised(bytes)) {
+        giveUp(bytes);
+        requirePromised(bytes, change);
+      }
     }
     if (needsIdle()) {
       Cleanup.orUndo(HostSlab::freeIdle, () -> endPromise(bytes));
+    }
+  }
+
+  /// Has the keepers give up what is missing, unless all of them together have less.
+  private static void giveUp(long bytes) {
+    long unused = KEEPERS.stream().mapToLong(Keeper::unusedBytes).sum();
+    for (Keeper keeper : KEEPERS) {
+      long missing = bytes - availableBytes().orElse(bytes);
+      if (missing > 0 && missing <= unused) {
+        unused -= keeper.unusedBytes();
+        keeper.giveUp(missing);
+      }
     }
   }
 

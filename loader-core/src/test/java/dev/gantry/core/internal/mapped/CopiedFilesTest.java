@@ -9,6 +9,8 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.batch.Gathers;
+import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
@@ -117,6 +119,29 @@ class CopiedFilesTest {
     try (KeptFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
       assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
       assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
+    }
+  }
+
+  @Test
+  void filesThatNoBatchUsesAreGivenUpForALoadThatNeedsTheirMemory() {
+    leaseNow(file(1)).close();
+    SourceFile used = file(2);
+    try (KeptFiles.Lease _ = leaseNow(used)) {
+      assertThatThrownBy(() -> Admission.ofHost(1L << 50).close())
+          .isInstanceOf(TransferException.class);
+      assertThat(mapped.unusedBytes()).as("that is of no use").isEqualTo(SLAB_BYTES);
+      // Other processes allocate and free memory at the same time, so the test tries until the
+      // figures fit.
+      for (int i = 0; i < 100 && mapped.unusedBytes() > 0; i++) {
+        try {
+          Admission.ofHost(HostMemory.availableBytes().orElseThrow() + (1 << 20)).close();
+        } catch (TransferException _) {
+          // Less memory is available by now.
+        }
+      }
+      assertThat(mapped.unusedBytes()).isZero();
+      assertThat(mapped.keepsAny(true)).as("the file in use").isTrue();
+      assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
     }
   }
 
