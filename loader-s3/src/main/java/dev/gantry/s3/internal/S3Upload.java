@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayDeque;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.HexFormat;
@@ -33,7 +34,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
+import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.Part;
 
@@ -116,8 +119,9 @@ final class S3Upload {
       Optional<String> cut =
           resumable(before.stream().filter(one -> !one.uploadId().equals(fresh)), there);
       if (cut.isPresent()) {
-        id = cut.get();
+        // If this fails, the parts that are there stay for the next upload.
         clients.abort(target, name.bucket(), name.key(), fresh);
+        id = cut.get();
       }
       sendMissing(id, there);
       complete(id, there);
@@ -178,12 +182,25 @@ final class S3Upload {
   private boolean isSame(Part part) {
     long from = (part.partNumber() - 1) * partBytes;
     long bytes = Math.min(partBytes, size - from);
-    return part.size() == bytes && part.eTag().replace("\"", "").equals(md5(from, bytes));
+    return part.size() == bytes && bare(part.eTag()).equals(md5(from, bytes));
+  }
+
+  /// Returns an ETag without its quotes; empty for null.
+  private static String bare(@Nullable String etag) {
+    return etag == null ? "" : etag.replace("\"", "");
+  }
+
+  private static MessageDigest md5() {
+    try {
+      return MessageDigest.getInstance("MD5");
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   private String md5(long from, long bytes) {
     try {
-      MessageDigest digest = MessageDigest.getInstance("MD5");
+      MessageDigest digest = md5();
       ByteBuffer piece = ByteBuffer.allocate(HASHED_BYTES);
       for (long at = from; at < from + bytes; at += piece.limit()) {
         piece.clear().limit((int) Math.min(HASHED_BYTES, from + bytes - at));
@@ -197,8 +214,6 @@ final class S3Upload {
       return HexFormat.of().formatHex(digest.digest());
     } catch (IOException e) {
       throw FileErrors.of("read", path.toString(), e);
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException(e);
     }
   }
 
@@ -243,6 +258,8 @@ final class S3Upload {
                     .formatted(part.getKey(), part.getValue().replace("\"", "&quot;")))
             .collect(
                 Collectors.joining("", "<CompleteMultipartUpload>", "</CompleteMultipartUpload>"));
+    String whole = etagOf(etags.values());
+    Optional<String> before = whole.isEmpty() ? etagThere() : Optional.empty();
     try {
       Answer _ =
           await(
@@ -255,16 +272,53 @@ final class S3Upload {
                   Body.of(parts.getBytes(StandardCharsets.UTF_8)),
                   new Cancellation()));
     } catch (TransferException e) {
-      // An earlier attempt may have completed the upload, and its answer was lost.
-      if (!e.isNotFound() || !isThere()) {
+      // An earlier attempt may have completed the upload, and its answer was lost; or another
+      // process has ended the upload.
+      if (!e.isNotFound() || !isThere(whole, before)) {
         throw e;
       }
     }
   }
 
-  private boolean isThere() {
-    Long bytes = clients.head(target, name).contentLength();
-    return bytes != null && bytes == size;
+  /// Returns the ETag that S3 makes of parts: the MD5 of their MD5s, and their number; empty if the
+  /// ETags of this server are no MD5s.
+  private String etagOf(Collection<String> etags) {
+    List<String> tags = etags.stream().map(S3Upload::bare).toList();
+    if (!tags.getFirst().equals(md5(0, partBytes))
+        || !tags.stream().allMatch(tag -> tag.matches("[0-9a-f]{32}"))) {
+      return "";
+    }
+    MessageDigest digest = md5();
+    tags.forEach(tag -> digest.update(HexFormat.of().parseHex(tag)));
+    return HexFormat.of().formatHex(digest.digest()) + "-" + tags.size();
+  }
+
+  /// Returns the ETag of the object that the upload will replace. This is "" if there is no object,
+  /// and empty if the server does not tell.
+  private Optional<String> etagThere() {
+    try {
+      return Optional.of(bare(clients.head(target, name).eTag()));
+    } catch (TransferException e) {
+      if (isCancelled(e)) {
+        throw e;
+      }
+      return e.isNotFound() ? Optional.of("") : Optional.empty();
+    }
+  }
+
+  /// Whether the object is this upload's, and not the one before it.
+  ///
+  /// @param whole the ETag of this upload's object; empty if it is not known
+  /// @param before as [#etagThere] returned it before the upload could be completed
+  private boolean isThere(String whole, Optional<String> before) {
+    HeadObjectResponse there = clients.head(target, name);
+    Long bytes = there.contentLength();
+    String tag = bare(there.eTag());
+    return bytes != null
+        && bytes == size
+        && (whole.isEmpty()
+            ? before.filter(old -> !old.equals(tag)).isPresent()
+            : tag.equals(whole));
   }
 
   private void abort(String id, GantryException failure) {

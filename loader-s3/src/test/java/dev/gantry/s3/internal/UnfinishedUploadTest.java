@@ -52,6 +52,11 @@ class UnfinishedUploadTest {
   /// The MD5 of a byte that is zero.
   private static final String MD5_OF_ZERO = "93b885adfe0da089cdf634904fd59f71";
 
+  private static final String MD5_OF_PART_ONE = "5f363e0e58a95f06cbe9bbc662c5dfb6";
+
+  /// The ETag that S3 gives the file.
+  private static final String ETAG = "92f3a08aa3b1d7eb318ab9c2fc4a6ec3-2";
+
   private static final String PART_TWO =
       "<PartNumber>2</PartNumber><ETag>" + MD5_OF_ZERO + "</ETag><Size>1</Size>";
 
@@ -82,6 +87,14 @@ class UnfinishedUploadTest {
 
   /// The body of the request that ends an upload.
   private volatile String end = "";
+
+  private volatile String etagOfPart = "sent";
+
+  /// The object at the last request of an upload, and after it.
+  private volatile int statusBefore = 200;
+
+  private volatile String etagBefore = "before";
+  private volatile String etagAfter = "after";
 
   private volatile long sizeThere = BYTES;
   private volatile String begun = "<UploadId>fresh</UploadId>";
@@ -130,8 +143,10 @@ class UnfinishedUploadTest {
         send(exchange, 500, "");
       } else if (request.startsWith("HEAD")) {
         exchange.getResponseHeaders().set("Content-Length", String.valueOf(sizeThere));
-        exchange.getResponseHeaders().set("ETag", "\"there\"");
-        exchange.sendResponseHeaders(200, -1);
+        exchange
+            .getResponseHeaders()
+            .set("ETag", "\"" + (end.isEmpty() ? etagBefore : etagAfter) + "\"");
+        exchange.sendResponseHeaders(end.isEmpty() ? statusBefore : 200, -1);
       } else if (request.startsWith("GET") && query.contains("uploadId=")) {
         send(
             exchange,
@@ -154,7 +169,7 @@ class UnfinishedUploadTest {
       } else if (request.startsWith("DELETE")) {
         send(exchange, statusOfAbort, "");
       } else {
-        exchange.getResponseHeaders().set("ETag", "\"sent\"");
+        exchange.getResponseHeaders().set("ETag", "\"" + etagOfPart + "\"");
         send(exchange, 200, answerOfPart);
       }
     }
@@ -338,13 +353,50 @@ class UnfinishedUploadTest {
 
   /// As after an attempt to complete it whose answer was lost.
   @Test
-  void anUploadThatIsGoneIsCompleteIfTheObjectHasItsSize() throws IOException {
+  void anUploadThatIsGoneIsCompleteIfTheObjectIsOfItsParts() throws IOException {
+    uploads = unfinished("model", "late", "2026-02-01T00:00:00.000Z");
+    etagOfPart = MD5_OF_PART_ONE;
+    statusOfEnd = 404;
+    etagAfter = ETAG;
+    upload();
+    assertThat(asked).containsOnlyOnce("HEAD null");
+    sizeThere = BYTES - 1;
+    assertNotFound();
+    // Another process has ended the upload, or has replaced the object.
+    sizeThere = BYTES;
+    etagAfter = "d41d8cd98f00b204e9800998ecf8427e-2";
+    assertNotFound();
+  }
+
+  /// As of objects that SSE-KMS encrypts.
+  @Test
+  void whereETagsAreNoMd5AnUploadThatIsGoneIsCompleteIfTheObjectIsAnother() throws IOException {
     statusOfEnd = 404;
     upload();
-    sizeThere = BYTES - 1;
+    end = "";
+    etagAfter = etagBefore;
+    assertNotFound();
+    end = "";
+    statusBefore = 404;
+    upload();
+    end = "";
+    statusBefore = 403;
+    etagAfter = "after";
+    assertNotFound();
+  }
+
+  private void assertNotFound() {
     assertThatThrownBy(this::upload)
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("404");
+  }
+
+  @Test
+  void thePartsThatAreThereStayIfTheUploadThatWasBegunCannotBeAborted() {
+    uploads = unfinished("model", "late", "2026-02-01T00:00:00.000Z");
+    statusOfAbort = 409;
+    assertThatThrownBy(this::upload).isInstanceOf(TransferException.class);
+    assertThat(asked).contains("DELETE uploadId=fresh").doesNotContain("DELETE uploadId=late");
   }
 
   /// The client does not read the bytes behind the bound.
