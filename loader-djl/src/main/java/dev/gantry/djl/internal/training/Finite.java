@@ -18,8 +18,9 @@ import java.util.stream.IntStream;
 
 /// Finds values of a training that has gone wrong: NaN and the infinities.
 public final class Finite {
+  /// Only arrays of Gantry's, which DJL can sum and cast, call themselves BFLOAT16.
   private static final Set<DataType> SUMMED =
-      EnumSet.of(DataType.FLOAT16, DataType.FLOAT32, DataType.FLOAT64);
+      EnumSet.of(DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64);
 
   private Finite() {}
 
