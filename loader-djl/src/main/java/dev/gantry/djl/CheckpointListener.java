@@ -11,11 +11,14 @@ import dev.gantry.djl.internal.training.EarlierListeners;
 import dev.gantry.djl.internal.training.OptimizerState;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingMoment;
+import dev.gantry.formats.checkpoint.SaveOutcome;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -71,8 +74,11 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private long step;
   private long epoch;
 
-  /// The last step that was saved, or restored.
+  /// The last step that was saved, or restored. A skipped save does not change it.
   private long savedStep;
+
+  /// Whether the saver skipped the last save because another save was being written.
+  private boolean skipped;
 
   /// The counter of steps; null before the first batch.
   private @Nullable OptimizerState counter;
@@ -84,7 +90,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Whether the dataset has reached the next epoch, and [#onEpoch] was not called for this one.
   private boolean epochOver;
 
-  /// Whether the last step was saved before the next batch came.
+  /// Whether the last step was saved, or its save was skipped, before the next batch came.
   private boolean savedInStep;
 
   /// How many restores the saver had made when the last epoch ended.
@@ -178,7 +184,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     } else if (savedInStep || (stepped && due != null)) {
       // The step was the epoch's last, so a training can resume from the end of the epoch.
       saveEpoch(trainer);
-    } else if (step > savedStep) {
+    }
+    if (skipped || step > savedStep) {
       drop();
       Optional<String> dataset = datasetState.get();
       Map<String, Double> metrics = EarlierListeners.of(trainer, this).metrics();
@@ -230,10 +237,15 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   @Override
   public void onTrainingEnd(Trainer trainer) {
     try {
-      if (due != null && due.epochEnd()) {
-        saveEnd(trainer, due);
-      } else if (due != null) {
-        settle(trainer);
+      if (due != null) {
+        // The save under way is awaited first, since the busy policy might otherwise skip this
+        // save.
+        boolean _ = orLog(saver::await);
+        if (due.epochEnd()) {
+          saveEnd(trainer, due);
+        } else {
+          settle(trainer);
+        }
       }
     } finally {
       drop();
@@ -244,8 +256,6 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Saves the end of a training, unless the trainer's values have changed since the epoch ended.
   private void saveEnd(Trainer trainer, Due end) {
     if (counter(trainer).isUnchanged() && saver.restores() == restoresBefore) {
-      // The save under way is awaited first, since the busy policy might otherwise skip this save.
-      boolean _ = orLog(saver::await);
       save(trainer, Optional.of(end.moment()), end.datasetState(), end.metrics());
     }
   }
@@ -311,8 +321,14 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     metrics.forEach(request::optMetric);
     Runnable save =
         () -> {
-          var _ = saver.save(request.build(), moment);
-          savedStep = step;
+          CompletableFuture<SaveOutcome> saved = saver.save(request.build(), moment);
+          // A save is skipped at once, or not at all.
+          skipped =
+              saved.state() == Future.State.SUCCESS
+                  && saved.resultNow() instanceof SaveOutcome.Skipped;
+          if (!skipped) {
+            savedStep = step;
+          }
         };
     // The save is tried again, because the failure may be that of an earlier save, which is thrown
     // only once.
@@ -365,7 +381,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     private Builder() {}
 
     /// The saver, which you close after the trainer. A save that its policy skips counts as saved,
-    /// so the next save is made when it is due.
+    /// so the next save is made when it is due; the end of a training is saved all the same.
     public Builder setSaver(CheckpointSaver chosen) {
       saver = MisuseException.requireGiven("setSaver", chosen);
       return this;

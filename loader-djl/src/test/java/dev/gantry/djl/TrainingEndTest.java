@@ -8,17 +8,26 @@ import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.PlainState;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Trainings of 12 steps that save every fifth step.
@@ -56,6 +65,46 @@ class TrainingEndTest {
           saver.restoreLatest(training.model, training.trainer).orElseThrow();
       assertThat(restored.epoch()).isEqualTo(3);
       assertThat(PlainState.of(training.trainer)).isEqualTo(end);
+    }
+  }
+
+  /// The first save is being written until the last epoch has ended, so the saver skips all others.
+  @ParameterizedTest
+  @CsvSource({"ASYNC,0", "ASYNC,1", "ASYNC,4", "OVERLAPPED,0", "OVERLAPPED,1", "OVERLAPPED,4"})
+  void itsLastStepIsSavedThoughItsSaveWasSkipped(SaveMode mode, int everySteps)
+      throws IOException, TranslateException {
+    PlainState end;
+    try (HeldSave held = new HeldSave();
+        CheckpointSaver saver = held.saver(saver().optMode(mode))) {
+      CheckpointListener.Builder listener = CheckpointListener.builder().setSaver(saver);
+      listener = everySteps == 0 ? listener.optEveryEpochs(1) : listener.optEverySteps(everySteps);
+      try (Training training = Fit.training(listener.build())) {
+        Fit.fit(training);
+        end = PlainState.of(training.trainer);
+        held.goOn();
+      }
+      assertThat(saver.latest().orElseThrow().step()).isEqualTo(12);
+    }
+    try (CheckpointSaver saver = saver().build();
+        Training training = Fit.training()) {
+      RestoredTraining restored =
+          saver.restoreLatest(training.model, training.trainer).orElseThrow();
+      assertThat(restored.epoch()).isEqualTo(3);
+      assertThat(PlainState.of(training.trainer)).isEqualTo(end);
+    }
+  }
+
+  /// The loop does not call [CheckpointListener#onEpoch].
+  @Test
+  void aDueStepIsSavedThoughAnotherSaveIsBeingWrittenWhenTheTrainerCloses()
+      throws IOException, TranslateException {
+    try (HeldSave held = new HeldSave();
+        CheckpointSaver saver = held.saver(saver().optMode(SaveMode.ASYNC))) {
+      try (Training training = Fit.training(every(1, saver))) {
+        Fit.goOn(training, 9);
+        held.goOn();
+      }
+      assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(1L, 3L);
     }
   }
 
@@ -149,6 +198,37 @@ class TrainingEndTest {
         assertThatThrownBy(() -> Fit.fit(training)).hasMessage("on purpose");
       }
       assertThat(saver.list()).extracting(StoredCheckpoint::step).containsExactly(5L);
+    }
+  }
+
+  /// Makes a saver whose first save waits before its first write.
+  private static final class HeldSave implements AutoCloseable {
+    private final CountDownLatch goesOn = new CountDownLatch(1);
+    private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    private final GantrySession session = Sessions.over(calls);
+
+    CheckpointSaver saver(CheckpointSaver.Builder builder) {
+      CheckpointSaver saver = builder.optSession(session).optBusyPolicy(BusyPolicy.SKIP).build();
+      calls.at(
+          Function.PWRITE,
+          calls.count(Function.PWRITE) + 1,
+          new After(() -> {
+            try {
+              assertThat(goesOn.await(1, TimeUnit.MINUTES)).isTrue();
+            } catch (InterruptedException e) {
+              throw new IllegalStateException(e);
+            }
+          }));
+      return saver;
+    }
+
+    void goOn() {
+      goesOn.countDown();
+    }
+
+    @Override
+    public void close() {
+      session.close();
     }
   }
 }
