@@ -106,7 +106,8 @@ public final class CheckpointStore implements AutoCloseable {
         remote
             .map(copies ->
                 new UploadQueue(
-                    RemoteFolder.open(session, copies.folder(), folder, checkpoints, name),
+                    RemoteFolder.open(
+                        session, copies.folder(), folder, checkpoints, copies.retention(), name),
                     copies.retention(),
                     this::removeUploaded))
             .orElse(null);
@@ -117,8 +118,9 @@ public final class CheckpointStore implements AutoCloseable {
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
     histories = new HistoryWarnings(folder.root(), copies.map(RemoteFolder::toString).orElse(""));
     there.ifPresent(other -> histories.warnIfTwo(checkpoints, other));
-    // Uploads checkpoints that an earlier process saved and did not upload.
-    checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
+    if (uploads != null) {
+      uploads.submitMissing();
+    }
   }
 
   private void submit(CheckpointFolder checkpoint) {

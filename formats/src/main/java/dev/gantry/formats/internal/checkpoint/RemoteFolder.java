@@ -78,9 +78,10 @@ final class RemoteFolder {
   }
 
   /// Takes a folder for this saver, and removes the files of unfinished uploads, except those of
-  /// checkpoints that this saver will upload.
+  /// the checkpoints that are [#missing].
   ///
   /// @param here the checkpoints of the local folder
+  /// @param retention says which copies stay
   /// @param name the saver's name, 16 hexadecimal digits
   /// @throws MisuseException if no store serves the location, or that store takes no files
   /// @throws TransferException if the store does not answer, or refuses access
@@ -89,6 +90,7 @@ final class RemoteFolder {
       Location location,
       StoreFolder local,
       List<CheckpointFolder> here,
+      Retention retention,
       String name) {
     if (!(location instanceof Location.Remote remote)
         || remote.uri().getRawQuery() != null
@@ -101,10 +103,8 @@ final class RemoteFolder {
     RemoteFolder folder = new RemoteFolder(session, remote, local, here, name);
     folder.take();
     folder.refresh();
-    long last = folder.last().map(CheckpointFolder::sequence).orElse(0L);
     Set<String> resumed =
-        here.stream()
-            .filter(one -> one.sequence() > last)
+        folder.missing(retention).stream()
             .map(one -> StoreFolder.copyName(one, name))
             .collect(Collectors.toSet());
     folder.store.endUploads(
@@ -114,6 +114,17 @@ final class RemoteFolder {
                 && !resumed.contains(file.substring(0, file.indexOf('/'))));
     folder.removeLeftovers(resumed);
     return folder;
+  }
+
+  /// Returns the checkpoints of the local folder that have no copy, except those whose copy the
+  /// retention would not keep.
+  List<CheckpointFolder> missing(Retention retention) {
+    List<CheckpointFolder> copies = checkpoints();
+    Set<Manifest> copied = copies.stream().map(CheckpointFolder::head).collect(Collectors.toSet());
+    List<CheckpointFolder> all = new ArrayList<>(copies);
+    here.stream().filter(one -> !copied.contains(one.head())).forEach(all::add);
+    Set<CheckpointFolder> kept = retention.kept(all).keySet();
+    return all.subList(copies.size(), all.size()).stream().filter(kept::contains).toList();
   }
 
   /// Uploads this saver's name. It writes the name to a local file first, since a store uploads

@@ -53,6 +53,11 @@ final class UploadQueue implements AutoCloseable {
     return remote;
   }
 
+  /// Submits the checkpoints that earlier processes saved and did not upload.
+  void submitMissing() {
+    remote.missing(retention).forEach(this::submit);
+  }
+
   synchronized void submit(CheckpointFolder checkpoint) {
     waiting.add(checkpoint);
     newest = checkpoint;

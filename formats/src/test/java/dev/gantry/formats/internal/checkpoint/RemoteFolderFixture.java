@@ -79,7 +79,7 @@ abstract class RemoteFolderFixture {
   List<Long> there() {
     StoreFolder fresh = new StoreFolder(session, folder.resolve("look"));
     fresh.create();
-    return RemoteFolder.open(session, remote, fresh, List.of(), "0123456789abcdef")
+    return RemoteFolder.open(session, remote, fresh, List.of(), Retention.ALL, "0123456789abcdef")
         .checkpoints()
         .stream()
         .map(CheckpointFolder::step)

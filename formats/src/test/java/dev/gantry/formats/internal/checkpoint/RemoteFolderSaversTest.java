@@ -13,7 +13,10 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.testing.MemoryStore;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -29,12 +32,7 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
   void theNextSaverSendsOnlyTheFilesThatAreMissing() {
     List<String> first = new CopyOnWriteArrayList<>();
     CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
-    MemoryStore.beforeEachWrite(call -> {
-      if (call.contains("00002-of")) {
-        throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
-      }
-      first.add(call);
-    });
+    refuseSecondFiles(first);
     save(store, 1);
     assertThatThrownBy(store::close).hasMessageContaining("slow down");
     assertThat(first)
@@ -50,6 +48,61 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
             "upload model-00002-of-00002.safetensors",
             "upload manifest.json");
     requireFetchable("b", 1);
+  }
+
+  /// The upload of the first checkpoint fails in the middle, and the second one is uploaded.
+  @Test
+  void theNextSaverUploadsAlsoWhatIsOlderThanTheLastCopy() throws IOException {
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    refuseSecondFiles(new CopyOnWriteArrayList<>());
+    save(store, 1);
+    assertThatThrownBy(store::awaitUploads).hasMessageContaining("slow down");
+    MemoryStore.beforeEachWrite(null);
+    Path file = folder.resolve("a/gantry-step-1/model-00002-of-00002.safetensors");
+    Path aside = folder.resolve("aside");
+    Files.move(file, aside);
+    save(store, 2);
+    assertThatThrownBy(store::close).hasMessageContaining("gantry-step-1");
+    Files.move(aside, file);
+    assertThat(RemoteScan.of(session, (Location.Remote) remote).checkpoints())
+        .extracting(CheckpointFolder::step)
+        .containsExactly(2L);
+    List<String> next = new CopyOnWriteArrayList<>();
+    MemoryStore.beforeEachWrite(next::add);
+    open("a", Retention.ALL, Retention.ALL).close();
+    MemoryStore.beforeEachWrite(null);
+    assertThat(next)
+        .containsExactly(
+            "upload gantry-saver",
+            "upload model-00002-of-00002.safetensors",
+            "upload manifest.json");
+    assertThat(there()).containsExactly(1L, 2L);
+  }
+
+  @Test
+  void theNextSaverUploadsOnlyWhatTheRulesKeep() {
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    refuseSecondFiles(new CopyOnWriteArrayList<>());
+    for (long step = 1; step <= 3; step++) {
+      save(store, step);
+    }
+    assertThatThrownBy(store::close).hasMessageContaining("slow down");
+    List<String> next = new CopyOnWriteArrayList<>();
+    MemoryStore.beforeEachWrite(next::add);
+    open("a", Retention.ALL, TWO).close();
+    MemoryStore.beforeEachWrite(null);
+    assertThat(next).filteredOn(call -> call.equals("upload manifest.json")).hasSize(2);
+    assertThat(there()).containsExactly(2L, 3L);
+  }
+
+  /// @param sent takes the calls that are not refused
+  private static void refuseSecondFiles(List<String> sent) {
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.contains("00002-of")) {
+        throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
+      }
+      sent.add(call);
+    });
   }
 
   /// The test looks as if the process had been killed before each call in turn. The store has the

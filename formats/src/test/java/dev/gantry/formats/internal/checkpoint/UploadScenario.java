@@ -42,6 +42,7 @@ final class UploadScenario implements Scenario {
             remote,
             new StoreFolder(SESSION, local),
             List.of(checkpoint),
+            Retention.ALL,
             "aaaaaaaaaaaaaaaa");
   }
 
@@ -55,7 +56,9 @@ final class UploadScenario implements Scenario {
     return List.of(
         this::upload,
         () -> {
-          var _ = RemoteFolder.open(SESSION, remote, other, List.of(), "bbbbbbbbbbbbbbbb");
+          var _ =
+              RemoteFolder.open(
+                  SESSION, remote, other, List.of(), Retention.ALL, "bbbbbbbbbbbbbbbb");
         });
   }
 
