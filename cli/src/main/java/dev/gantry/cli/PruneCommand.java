@@ -8,7 +8,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.SavedCheckpoints;
 import java.util.List;
@@ -51,9 +50,12 @@ final class PruneCommand extends ReportCommand {
     }
     // The bytes are counted before the files are removed.
     ListedCheckpoints listed = ListedCheckpoints.of(listing, Optional.of(retention));
-    List<CheckpointFolder> removed =
-        yes ? saved.prune(retention) : SavedCheckpoints.surplus(listing.saves(), retention);
+    SavedCheckpoints.Pruned pruned =
+        yes
+            ? saved.prune(retention)
+            : new SavedCheckpoints.Pruned(
+                SavedCheckpoints.surplus(listing.saves(), retention), List.of());
     List<String> leftovers = folder instanceof Location.Local ? listing.unfinished() : List.of();
-    return PrunedCheckpoints.of(listed, removed, leftovers, yes);
+    return PrunedCheckpoints.of(listed, pruned, leftovers, yes);
   }
 }

@@ -4,8 +4,11 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
@@ -13,6 +16,7 @@ import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -24,7 +28,9 @@ import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -224,6 +230,40 @@ class CheckpointsCommandTest {
     assertThat(step(2)).doesNotExist();
     assertThat(step(9)).doesNotExist();
     assertThat(step(5)).exists();
+  }
+
+  @Test
+  void pruneSaysWhatItCouldNotRemoveAndRemovesTheRest() {
+    Location remote = Location.of("memory://prune-refused/run");
+    try (GantrySession session = GantrySession.open();
+        CheckpointStore store =
+            CheckpointStore.open(
+                session,
+                run,
+                Retention.ALL,
+                1 << 20,
+                Optional.of(new CheckpointStore.Remote(remote, Retention.ALL)))) {
+      for (long step = 1; step <= 3; step++) {
+        var _ = store.save(unsaved(step), WriteOptions.defaults());
+      }
+    }
+    AtomicBoolean refuses = new AtomicBoolean(true);
+    MemoryStore.beforeEachWrite(_ -> {
+      if (refuses.getAndSet(false)) {
+        throw new TransferException("remove", "x", new Failure.Remote(403, "forbidden"));
+      }
+    });
+    try {
+      CommandLineRun pruned =
+          CommandLineRun.of("checkpoints", "prune", "--yes", remote, "--keep-last", 1);
+      assertThat(pruned.exitCode()).isEqualTo(74);
+      assertThat(pruned.out())
+          .startsWith("removed gantry-step-2-2-")
+          .contains("1 of 3 checkpoints removed, ");
+      assertThat(pruned.err()).startsWith("gantry: remove failed: x: status 403").hasLineCount(1);
+    } finally {
+      MemoryStore.beforeEachWrite(null);
+    }
   }
 
   @Test

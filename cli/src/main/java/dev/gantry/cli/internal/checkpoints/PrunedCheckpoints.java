@@ -4,7 +4,8 @@ package dev.gantry.cli.internal.checkpoints;
 import dev.gantry.cli.internal.checkpoints.ListedCheckpoints.Row;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.core.TransferException;
+import dev.gantry.formats.internal.checkpoint.SavedCheckpoints;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -17,15 +18,27 @@ import java.util.stream.Stream;
 /// @param unfinished the names of the folders that unfinished saves have left behind, which are
 ///     removed, too
 /// @param done whether the checkpoints and folders were removed
+/// @param failures says for each other checkpoint that no rule keeps why it could not be removed
 public record PrunedCheckpoints(
-    List<Row> rows, List<String> removed, List<String> unfinished, boolean done) implements Report {
+    List<Row> rows,
+    List<String> removed,
+    List<String> unfinished,
+    boolean done,
+    List<TransferException> failures)
+    implements Report {
+  private static final int EXIT_IO = 74;
+
   public static PrunedCheckpoints of(
       ListedCheckpoints listed,
-      List<CheckpointFolder> removed,
+      SavedCheckpoints.Pruned pruned,
       List<String> unfinished,
       boolean done) {
     return new PrunedCheckpoints(
-        listed.rows(), removed.stream().map(ListedCheckpoints::name).toList(), unfinished, done);
+        listed.rows(),
+        pruned.removed().stream().map(ListedCheckpoints::name).toList(),
+        unfinished,
+        done,
+        pruned.failures());
   }
 
   private Stream<Row> gone() {
@@ -50,6 +63,12 @@ public record PrunedCheckpoints(
         done || (removed.isEmpty() && unfinished.isEmpty())
             ? ""
             : "; nothing has changed: --yes removes them");
+  }
+
+  @Override
+  public int exitCode(PrintWriter err) {
+    failures.forEach(failure -> err.println("gantry: " + failure.getMessage()));
+    return failures.isEmpty() ? 0 : EXIT_IO;
   }
 
   @Override

@@ -306,23 +306,29 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Removes the checkpoints that the retention does not keep. The new one is saved by now, so a
-  /// failure is only logged. If the manifest still exists, the next save tries again; otherwise
+  /// Removes the checkpoints that the retention does not keep. The new one is saved by now, so
+  /// failures are only logged. If the manifest still exists, the next save tries again; otherwise
   /// the next opening of the folder does.
   private void removeSurplus() {
     removal.writeLock().lock();
     try {
       // Forgets failed saves, and checkpoints that were removed by hand.
       checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
-      for (CheckpointFolder one : retention.surplus(checkpoints)) {
-        if (uploads != null && !uploads.letGo(one)) {
-          continue;
-        }
-        folder.remove(one.folder());
-        checkpoints.remove(one);
+      List<TransferException> failures =
+          StoreFolder.removeEach(
+              retention.surplus(checkpoints),
+              one -> {
+                if (uploads == null || uploads.letGo(one)) {
+                  folder.remove(one.folder());
+                  checkpoints.remove(one);
+                }
+              });
+      if (!failures.isEmpty()) {
+        LOG.warn(
+            "{}: old checkpoints could not be removed: {}",
+            folder.root(),
+            StoreFolder.words(failures));
       }
-    } catch (TransferException e) {
-      LOG.warn("{}: old checkpoints could not be removed: {}", folder.root(), e.getMessage());
     } finally {
       removal.writeLock().unlock();
     }

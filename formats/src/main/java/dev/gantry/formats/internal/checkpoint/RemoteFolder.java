@@ -326,15 +326,15 @@ final class RemoteFolder {
     return checkpoint.folder().getFileName().toString();
   }
 
-  /// Removes the copies that the retention does not keep. The new copy exists by now, so a failure is only
+  /// Removes the copies that the retention does not keep. The new copy exists by now, so failures are only
   /// logged; the next upload tries again.
   private void removeSurplus(Retention retention) {
-    try {
-      for (CheckpointFolder one : retention.surplus(checkpoints())) {
-        scan.remove(one, () -> forget(one));
-      }
-    } catch (TransferException e) {
-      LOG.warn("{}: old checkpoints could not be removed: {}", location, e.getMessage());
+    List<TransferException> failures =
+        StoreFolder.removeEach(
+            retention.surplus(checkpoints()), one -> scan.remove(one, () -> forget(one)));
+    if (!failures.isEmpty()) {
+      LOG.warn(
+          "{}: old checkpoints could not be removed: {}", location, StoreFolder.words(failures));
     }
   }
 

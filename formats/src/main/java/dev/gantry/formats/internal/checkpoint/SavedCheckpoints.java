@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.checkpoint.Retention;
@@ -11,8 +12,10 @@ import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.FolderLock;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /// The checkpoints at a location of any store, for tools that inspect and prune them. The
 /// location is a folder of checkpoints, or the folder of one checkpoint.
@@ -56,7 +59,7 @@ public record SavedCheckpoints(GantrySession session, Location location) {
   /// Lists the checkpoints of the folder, or the one checkpoint whose folder this location is.
   ///
   /// @throws MisuseException if this is a local file, or a store that cannot list files
-  /// @throws dev.gantry.core.TransferException if there is no such folder, or a manifest cannot be read
+  /// @throws TransferException if there is no such folder, or a manifest cannot be read
   public CheckpointListing list() {
     if (location instanceof Location.Local(Path path, _) && !Files.isDirectory(path)) {
       SourceFile.Identity _ = SourceFile.Identity.look(path);
@@ -86,32 +89,47 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     return retention.surplus(saves.stream().filter(CheckpointFolder::isWhole).toList());
   }
 
+  /// The result of [#prune].
+  ///
+  /// @param removed the checkpoints that were removed
+  /// @param failures a failure for each checkpoint that could not be removed: it is there whole, or counts as
+  ///     unfinished
+  public record Pruned(List<CheckpointFolder> removed, List<TransferException> failures) {
+    private static Pruned of(List<CheckpointFolder> surplus, Consumer<CheckpointFolder> removal) {
+      List<CheckpointFolder> removed = new ArrayList<>();
+      List<TransferException> failures =
+          StoreFolder.removeEach(
+              surplus,
+              one -> {
+                removal.accept(one);
+                removed.add(one);
+              });
+      return new Pruned(removed, failures);
+    }
+  }
+
   /// Removes the checkpoints of a folder that a retention does not keep. In a local folder, this
   /// also removes the leftovers of unfinished saves, as the next saver would; files that no saver
   /// has written stay.
   ///
   /// In another store, a saver may be uploading meanwhile: checkpoints without a manifest stay.
   ///
-  /// @return what was removed
   /// @throws MisuseException if a saver has the local folder open
-  /// @throws dev.gantry.core.TransferException if a file cannot be removed; each checkpoint is there whole or
-  ///     counts as unfinished then
-  public List<CheckpointFolder> prune(Retention retention) {
+  /// @throws TransferException if the folder cannot be read, or a leftover cannot be removed
+  public Pruned prune(Retention retention) {
     return switch (location) {
       case Location.Local(Path path, _) -> {
         StoreFolder folder = new StoreFolder(session, path);
         try (FolderLock _ = FolderLock.take(path, "saver")) {
           folder.removeLeftovers();
           List<CheckpointFolder> surplus = surplus(CheckpointListing.of(folder).saves(), retention);
-          surplus.forEach(one -> folder.remove(one.folder()));
-          yield surplus;
+          yield Pruned.of(surplus, one -> folder.remove(one.folder()));
         }
       }
       case Location.Remote remote -> {
         RemoteScan scan = RemoteScan.of(session, remote);
         List<CheckpointFolder> surplus = surplus(scan.listing().saves(), retention);
-        surplus.forEach(one -> scan.remove(one, () -> {}));
-        yield surplus;
+        yield Pruned.of(surplus, one -> scan.remove(one, () -> {}));
       }
     };
   }

@@ -11,12 +11,14 @@ import dev.gantry.formats.internal.files.MadeFolders;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -157,6 +159,29 @@ public final class StoreFolder {
     folders.removeFile(manifest(checkpoint));
     folders.sync(checkpoint);
     empty(checkpoint);
+  }
+
+  /// Removes several checkpoints, also if some of them cannot be removed.
+  ///
+  /// @param removal removes one checkpoint
+  /// @return the failures
+  static List<TransferException> removeEach(
+      List<CheckpointFolder> checkpoints, Consumer<CheckpointFolder> removal) {
+    List<TransferException> failures = new ArrayList<>();
+    for (CheckpointFolder one : checkpoints) {
+      try {
+        removal.accept(one);
+      } catch (TransferException e) {
+        failures.add(e);
+      }
+    }
+    return failures;
+  }
+
+  /// Returns the message of the first failure, and how many others there are.
+  static String words(List<TransferException> failures) {
+    String first = String.valueOf(failures.getFirst().getMessage());
+    return failures.size() == 1 ? first : first + " (and " + (failures.size() - 1) + " more)";
   }
 
   /// Removes the files of a failed save, unless its manifest exists.

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
@@ -202,6 +203,37 @@ class CheckpointStoreTest {
   @ParameterizedTest
   @ValueSource(strings = {"model-00001-of-00002.safetensors", "model.safetensors.index.json"})
   void anotherListOfTensorsIsNotTheSavedOne(String name) throws IOException {
+  /// The first checkpoint can never be removed.
+  @Test
+  void aCheckpointThatCannotBeRemovedHoldsUpNoOther() {
+    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
+    try (GantrySession other = Sessions.over(faulty)) {
+      try (CheckpointStore store = TestCheckpoints.open(other, root(), TestCheckpoints.last(1))) {
+        for (long step = 1; step <= 3; step++) {
+          failNextRemoval(faulty);
+          var _ = store.save(TestCheckpoints.unsaved(step), WriteOptions.defaults());
+        }
+        assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(1L, 3L);
+      }
+      try (CheckpointStore store = TestCheckpoints.open(other, root(), Retention.ALL)) {
+        var _ = store.save(TestCheckpoints.unsaved(4), WriteOptions.defaults());
+      }
+      failNextRemoval(faulty);
+      SavedCheckpoints.Pruned pruned =
+          new SavedCheckpoints(other, Location.of(root())).prune(TestCheckpoints.last(1));
+      assertThat(steps(pruned.removed())).containsExactly(3L);
+      assertThat(pruned.failures())
+          .singleElement()
+          .asString()
+          .contains("gantry-step-1/manifest.json", "EPERM");
+      assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(1L, 4L);
+    }
+  }
+
+  private static void failNextRemoval(FaultyFileCalls faulty) {
+    faulty.at(Function.UNLINK, faulty.count(Function.UNLINK) + 1, new Fails(Errno.EPERM));
+  }
+
     try (CheckpointStore store = TestCheckpoints.open(session, root(), Retention.ALL)) {
       CheckpointFolder saved =
           store.save(TestCheckpoints.unsaved(1), WriteOptions.defaults()).checkpoint();

@@ -103,6 +103,25 @@ class RemoteFolderTest extends RemoteFolderFixture {
         .noneMatch(name -> name.startsWith("gantry-step-1/"));
   }
 
+  /// The first copy can never be removed.
+  @Test
+  void aCopyThatCannotBeRemovedHoldsUpNoOther() {
+    AtomicBoolean refuses = new AtomicBoolean();
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.equals("remove manifest.json") && refuses.getAndSet(false)) {
+        throw new TransferException("remove", "x", new Failure.Remote(403, "forbidden"));
+      }
+    });
+    try (CheckpointStore store = open("a", Retention.ALL, new Retention(1, 0, Optional.empty()))) {
+      for (long step = 1; step <= 3; step++) {
+        refuses.set(true);
+        save(store, step);
+        store.awaitUploads();
+      }
+    }
+    assertThat(there()).containsExactly(1L, 3L);
+  }
+
   @Test
   void whatFailedIsTriedAgain() {
     try (CheckpointStore store = open("a", Retention.ALL, Retention.ALL)) {
