@@ -89,7 +89,7 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   }
 
   /// Returns the checkpoints that stay, each with the rules that keep it. If there are several
-  /// checkpoints of one step, only the one saved last can stay.
+  /// checkpoints of one step, only the one saved last can stay; [Rule#FINITE] may keep another one.
   public <T extends StoredCheckpoint> Map<T, Set<Rule>> kept(List<T> all) {
     Set<Long> steps = new HashSet<>();
     List<T> current =
@@ -106,7 +106,10 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
             Rule.BEST,
             current.stream().filter(rule::rates).sorted(rule.order()).limit(rule.count())));
     if (kept.keySet().stream().noneMatch(StoredCheckpoint::isFinite)) {
-      keep(kept, Rule.FINITE, current.stream().filter(StoredCheckpoint::isFinite).limit(1));
+      keep(
+          kept,
+          Rule.FINITE,
+          all.stream().sorted(NEWEST_FIRST).filter(StoredCheckpoint::isFinite).limit(1));
     }
     return kept;
   }

@@ -3,11 +3,12 @@ package dev.gantry.formats.internal.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
@@ -156,6 +157,24 @@ class CheckpointStoreTest {
   }
 
   @Test
+  void theLastFiniteCheckpointStaysAlsoIfItsStepIsSavedAgain() {
+    try (CheckpointStore store = open(TestCheckpoints.last(1))) {
+      for (long step : new long[] {1, 2}) {
+        store.save(checkpoint(step), WriteOptions.defaults());
+      }
+      UnsavedCheckpoint spoilt = checkpoint(2);
+      store.save(
+          new UnsavedCheckpoint(2, spoilt.groups(), List.of(), Map.of(), Map.of(), Map.of(), false),
+          WriteOptions.defaults());
+      assertThat(CheckpointStore.list(session, root()).saves())
+          .extracting(CheckpointFolder::step, CheckpointFolder::isFinite)
+          .containsExactly(tuple(2L, true), tuple(2L, false));
+      store.save(checkpoint(3), WriteOptions.defaults());
+      assertThat(steps(CheckpointStore.list(session, root()).saves())).containsExactly(3L);
+    }
+  }
+
+  @Test
   void aNameThatBeginsAsAnotherDoesIsAnotherCheckpoint() {
     try (CheckpointStore store = open(TestCheckpoints.last(1))) {
       for (long step : new long[] {10, 1}) {
@@ -183,26 +202,6 @@ class CheckpointStoreTest {
     }
   }
 
-  @Test
-  void aSaveThatIsCancelledBeforeItsManifestIsWrittenLeavesNothing() {
-    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
-    Cancellation cancellation = new Cancellation();
-    // All data are on the disk then.
-    faulty.at(Function.RENAME, 1, new FaultyFileCalls.After(cancellation::cancel));
-    try (GantrySession other = Sessions.over(faulty);
-        CheckpointStore store = TestCheckpoints.open(other, root(), TestCheckpoints.last(1))) {
-      WriteOptions cancelled = WriteOptions.defaults().withCancellation(cancellation);
-      assertThatThrownBy(() -> store.save(TestCheckpoints.unsaved(1), cancelled))
-          .hasMessageContaining("cancelled");
-      assertThat(CheckpointStore.list(session, root()).saves()).isEmpty();
-      assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-*");
-    }
-  }
-
-  /// A header or an index that can be parsed, and is not the one that was saved.
-  @ParameterizedTest
-  @ValueSource(strings = {"model-00001-of-00002.safetensors", "model.safetensors.index.json"})
-  void anotherListOfTensorsIsNotTheSavedOne(String name) throws IOException {
   /// The first checkpoint can never be removed.
   @Test
   void aCheckpointThatCannotBeRemovedHoldsUpNoOther() {
@@ -234,6 +233,26 @@ class CheckpointStoreTest {
     faulty.at(Function.UNLINK, faulty.count(Function.UNLINK) + 1, new Fails(Errno.EPERM));
   }
 
+  @Test
+  void aSaveThatIsCancelledBeforeItsManifestIsWrittenLeavesNothing() {
+    FaultyFileCalls faulty = new FaultyFileCalls(Libc.INSTANCE);
+    Cancellation cancellation = new Cancellation();
+    // All data are on the disk then.
+    faulty.at(Function.RENAME, 1, new FaultyFileCalls.After(cancellation::cancel));
+    try (GantrySession other = Sessions.over(faulty);
+        CheckpointStore store = TestCheckpoints.open(other, root(), TestCheckpoints.last(1))) {
+      WriteOptions cancelled = WriteOptions.defaults().withCancellation(cancellation);
+      assertThatThrownBy(() -> store.save(TestCheckpoints.unsaved(1), cancelled))
+          .hasMessageContaining("cancelled");
+      assertThat(CheckpointStore.list(session, root()).saves()).isEmpty();
+      assertThat(root()).isDirectoryNotContaining("glob:**gantry-step-*");
+    }
+  }
+
+  /// A header or an index that can be parsed, and is not the one that was saved.
+  @ParameterizedTest
+  @ValueSource(strings = {"model-00001-of-00002.safetensors", "model.safetensors.index.json"})
+  void anotherListOfTensorsIsNotTheSavedOne(String name) throws IOException {
     try (CheckpointStore store = TestCheckpoints.open(session, root(), Retention.ALL)) {
       CheckpointFolder saved =
           store.save(TestCheckpoints.unsaved(1), WriteOptions.defaults()).checkpoint();
