@@ -73,12 +73,12 @@ final class RecordHeap implements AutoCloseable {
 
   Entry add(StreamRecord record) {
     Entry entry = new Entry(record);
-    bytes += entry.length;
     if (entry.shared != null) {
       entry.shared.retain();
     } else {
       copy(record.data(), entry);
     }
+    bytes += entry.length;
     return entry;
   }
 

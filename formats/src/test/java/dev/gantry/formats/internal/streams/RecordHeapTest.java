@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.streams;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -59,5 +60,16 @@ class RecordHeapTest {
       assertThat(LiveResources.snapshot().hostBytes()).isLessThan(4 << 20);
     }
     assertThat(NoLeaks.held()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  /// The record has fewer bytes than it says, which stands for memory that cannot be had.
+  @Test
+  void aRecordThatCannotBeKeptIsNotCounted() {
+    try (RecordHeap heap = new RecordHeap()) {
+      StreamRecord record =
+          new StreamRecord(Location.of(FILE), 0, 0, 100, MemorySegment.NULL, null);
+      assertThatThrownBy(() -> heap.add(record)).isInstanceOf(IndexOutOfBoundsException.class);
+      assertThat(heap.bytes()).isZero();
+    }
   }
 }
