@@ -35,5 +35,7 @@ ints=[(f"{k}{b}", pa.array([0, -1 if k=="i" else 2**b-1], getattr(pa, f"{'u' if 
 pq.write_table(pa.table(dict(ints)), f"{out}/integers.parquet")
 states=pa.FixedSizeListArray.from_arrays(pa.array([1,2,3,4],pa.int8()),2)
 pq.write_table(pa.table({"camera.state":states,"s":pa.array([{"x":5},{"x":6}],pa.struct([("x",pa.int8())])),"x":pa.array([7,8],pa.int8()),"text":["a","b"]}), f"{out}/names.parquet")
+halves=np.arange(12).astype(np.float16)
+pq.write_table(pa.table({"list":pa.array(list(halves.reshape(4,3)),pa.list_(pa.float16())),"fixed":pa.FixedSizeListArray.from_arrays(pa.array(halves),3)}), f"{out}/halves.parquet")
 pq.write_table(pa.table({"a":pa.array([[{"x":1}]])}), f"{out}/structs.parquet")
 pq.write_table(pa.Table.from_arrays([pa.array([1]),pa.array([2])],names=["a","a"]), f"{out}/twice.parquet")

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -81,6 +83,17 @@ class ParquetConversionTest {
       }
     }
     assertThat(TestSamples.fieldsOf(out())).isEqualTo(expected);
+  }
+
+  @Test
+  void listsOfHalvesBecomeFields() {
+    TestSamples.run("convert", FILES.resolve("halves.parquet"), out());
+    ByteBuffer values = ByteBuffer.allocate(12 * Short.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    for (int i = 0; i < 12; i++) {
+      values.putShort(Float.floatToFloat16(i));
+    }
+    Object expected = field("F16", List.of(3), TestSamples.sha256(values.array()));
+    assertThat(TestSamples.fieldsOf(out())).isEqualTo(Map.of("list", expected, "fixed", expected));
   }
 
   @Test

@@ -81,14 +81,16 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
     };
   }
 
+  /// Whether each value is an array of bytes, and no Float16.
   private static boolean isBytes(ColumnSchema schema) {
     return schema.type() == PhysicalType.BYTE_ARRAY
-        || schema.type() == PhysicalType.FIXED_LEN_BYTE_ARRAY;
+        || (schema.type() == PhysicalType.FIXED_LEN_BYTE_ARRAY
+            && !(schema.logicalType() instanceof LogicalType.Float16Type));
   }
 
   /// Returns the field. Its length is that of the first row in the current batch.
   Field field(ParquetRows rows) {
-    boolean scalar = schema.maxRepetitionLevel() == 0 && (!isBytes(schema) || dtype == DType.F16);
+    boolean scalar = schema.maxRepetitionLevel() == 0 && !isBytes(schema);
     long bytes = scalar ? 0 : values(rows).length(0);
     int each = dtype.bits() / Byte.SIZE;
     return new Field(name, dtype, scalar ? TensorShape.of() : TensorShape.of(bytes / each));
