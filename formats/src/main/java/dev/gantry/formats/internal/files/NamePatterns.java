@@ -145,7 +145,7 @@ public final class NamePatterns {
 
   private static Pattern regex(String glob) {
     StringBuilder regex = new StringBuilder("*?".indexOf(glob.charAt(0)) < 0 ? "" : "(?![._])");
-    glob.chars()
+    glob.codePoints()
         .forEach(c ->
             regex.append(
                 switch (c) {

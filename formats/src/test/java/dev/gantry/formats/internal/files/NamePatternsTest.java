@@ -53,6 +53,15 @@ class NamePatternsTest {
   }
 
   @Test
+  void anEmojiMatchesItselfAndAQuestionMark() throws IOException {
+    Path cat = Files.createFile(folder.resolve("cat-\uD83D\uDE00-1"));
+    Path _ = Files.createFile(folder.resolve("cat-\uD83D\uDE01-10"));
+    for (String name : List.of("cat-\uD83D\uDE00-*", "cat-?-1", "*\uD83D\uDE00*")) {
+      assertThat(expand(false, folder + "/" + name)).containsExactly(Location.of(cat));
+    }
+  }
+
+  @Test
   void aQueryOfTheWebIsNoPattern() {
     assertThat(expand(false, "https://host/train.tar?signature=a/b*"))
         .containsExactly(Location.of("https://host/train.tar?signature=a/b*"));
