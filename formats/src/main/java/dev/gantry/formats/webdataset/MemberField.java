@@ -9,6 +9,7 @@ import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.spi.FieldDecoder;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /// Says how the members of a WebDataset archive that have one extension become a field of a
 /// batch.
@@ -53,9 +54,20 @@ public sealed interface MemberField {
 
   /// Each member is a NumPy array; all have one dtype and shape, and are little endian and in C
   /// order, so their elements go from the file to the device as they are.
+  ///
+  /// @param extension `npy`, or an extension that ends in `.npy`
   record Npy(String extension) implements MemberField {
     public Npy {
       check(extension);
+      if (!Stream.of(extension.split(";", -1)).allMatch(Npy::isIndexed)) {
+        throw new MisuseException(
+            "the extension of NumPy arrays must be npy, or end in .npy (was '" + extension + "')");
+      }
+    }
+
+    /// Whether the index of an archive has the headers of the arrays with this extension.
+    private static boolean isIndexed(String extension) {
+      return extension.equals("npy") || extension.endsWith(".npy");
     }
   }
 
