@@ -11,9 +11,12 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.cli.internal.process.Termination;
 import dev.gantry.core.Device;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -118,11 +121,14 @@ final class BenchCommand implements Callable<Integer> {
     return 0;
   }
 
-  private static Result read(Path from) throws IOException {
+  private static Result read(Path from) {
     try {
       return ResultJson.read(Files.readString(from));
-    } catch (IllegalArgumentException e) {
-      throw new MisuseException("--from must be a bench.json: " + e.getMessage());
+    } catch (IllegalArgumentException | CharacterCodingException e) {
+      throw new MalformedFileException(
+          from, 0, "invalid-bench", "--from must be a bench.json: " + e.getMessage());
+    } catch (IOException e) {
+      throw FileErrors.of("read", from.toString(), e);
     }
   }
 
@@ -166,9 +172,18 @@ final class BenchCommand implements Callable<Integer> {
     if (file != null && !sizes.isEmpty()) {
       throw new MisuseException("--size-mib cannot be combined with --file (was " + sizes + ")");
     }
-    if (from != null && (file != null || quick || !sizes.isEmpty() || device.isChosen())) {
+    boolean measures =
+        file != null
+            || folder != null
+            || quick
+            || !sizes.isEmpty()
+            || repeats != null
+            || seconds != null
+            || device.isChosen();
+    if (from != null && measures) {
       throw new MisuseException(
-          "--from cannot be combined with --file, --quick, --size-mib or --device (was "
+          "--from cannot be combined with --file, --folder, --quick, --size-mib, --repeats,"
+              + " --seconds or --device (was "
               + from
               + ")");
     }

@@ -196,6 +196,10 @@ final class ConvertCommand extends ReportCommand {
               + TextOptions.TOKENS
               + "), Parquet files and tar archives may be several files");
     }
+    if (stretch && size == null) {
+      throw new MisuseException(
+          STRETCH + " needs " + SIZE + ": only decoded pictures are stretched");
+    }
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
     }

@@ -231,6 +231,9 @@ public final class GantryCommand {
       // Picocli's own message would also list the arguments after the unknown option as unknown.
       return "Unknown option: '" + first + "'";
     }
+    if (first.isEmpty()) {
+      return "an argument of " + command.getCommandName() + " is empty";
+    }
     return command.getSubcommands().isEmpty()
         ? command.getCommandName() + " takes no more arguments (was '" + first + "')"
         : "there is no command '" + first + "'";

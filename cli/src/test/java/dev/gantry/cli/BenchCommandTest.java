@@ -33,6 +33,10 @@ import org.xml.sax.InputSource;
 /// Runs `bench` on files of a megabyte. No figure is compared with an expected one, because
 /// figures depend on the machine.
 class BenchCommandTest {
+  private static final String FROM =
+      "--from cannot be combined with --file, --folder, --quick, --size-mib, --repeats, --seconds"
+          + " or --device (was x)";
+
   @TempDir private Path temporary;
 
   @AfterEach
@@ -247,8 +251,10 @@ class BenchCommandTest {
         "--out /dev/null|--out must be a folder that exists or can be made (was /dev/null)",
         "--out /proc/x|--out must be a folder that exists or can be made (was /proc/x)",
         "--file x --size-mib 3|--size-mib cannot be combined with --file (was [3])",
-        "--from x --quick|--from cannot be combined with --file, --quick, --size-mib or --device"
-            + " (was x)",
+        "--from x --quick|" + FROM,
+        "--from x --repeats 3|" + FROM,
+        "--from x --seconds 5|" + FROM,
+        "--from x --folder /tmp|" + FROM,
       })
   void wrongOptionsAreOneLine(String what) {
     String[] parts = what.split("\\|", 2);
@@ -274,10 +280,23 @@ class BenchCommandTest {
   }
 
   @Test
-  void dataThatIsNoBenchIsExitCode64() throws IOException {
-    Path data = Files.writeString(temporary.resolve("data.json"), "{}");
+  void dataThatIsNoBenchIsExitCode65() throws IOException {
+    for (byte[] bytes : List.of(new byte[] {'{', '}'}, new byte[] {'{', -1})) {
+      Path data = Files.write(temporary.resolve("data.json"), bytes);
+      CommandLineRun run = CommandLineRun.of("bench", "--from", data);
+      assertThat(run.exitCode()).isEqualTo(65);
+      assertThat(run.err())
+          .startsWith(
+              "gantry: " + data + ": offset 0: invalid-bench: --from must be a bench.json: ")
+          .hasLineCount(1);
+    }
+  }
+
+  @Test
+  void missingDataAreExitCode66() {
+    Path data = temporary.resolve("none.json");
     CommandLineRun run = CommandLineRun.of("bench", "--from", data);
-    assertThat(run.exitCode()).isEqualTo(64);
-    assertThat(run.err()).startsWith("gantry: --from must be a bench.json").hasLineCount(1);
+    assertThat(run.exitCode()).isEqualTo(66);
+    assertThat(run.err()).startsWith("gantry: read failed: " + data).hasLineCount(1);
   }
 }

@@ -89,6 +89,8 @@ class GantryCommandTest {
             + " 9999999999)",
         "convert --shard-bytes 1MB FILE /tmp/out | at most 9223372036854775807 (was 1MB)",
         "convert FILE | convert needs IN and OUT (was only",
+        "convert --stretch FILE /tmp/out | --stretch needs --size",
+        "convert FILE  /tmp/out | an argument of convert is empty",
         "fly | there is no command 'fly'; ./gantry --help lists the commands",
         "inspect FILE FILE | inspect takes no more arguments (was '",
         "inspect --fly FILE | Unknown option: '--fly'",

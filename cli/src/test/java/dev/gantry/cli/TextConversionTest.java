@@ -217,6 +217,6 @@ class TextConversionTest {
     Files.writeString(tokenizer, "{}", StandardCharsets.UTF_8);
     assertRefused(64, "cannot read", "--eos", "the", file, out);
     Files.delete(tokenizer);
-    assertRefused(64, tokenizer + ", which is missing", file, out);
+    assertRefused(66, "--tokenizer " + tokenizer, file, out);
   }
 }

@@ -12,11 +12,13 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -110,10 +112,12 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
 
   private HuggingFaceTokenizer tokenizer() throws IOException {
     Path file = options.tokenizer();
+    if (Files.notExists(file)) {
+      throw FileErrors.of("open", "--tokenizer " + file, new NoSuchFileException(file.toString()));
+    }
     if (!Files.isRegularFile(file)) {
       throw new MisuseException(
-          "--tokenizer must be a tokenizer.json (was %s, which is %s)"
-              .formatted(file, Files.exists(file) ? "not a file" : "missing"));
+          "--tokenizer must be a tokenizer.json (was %s, which is not a file)".formatted(file));
     }
     try {
       return HuggingFaceTokenizer.builder()
