@@ -198,7 +198,7 @@ class RecordsInS3Test {
     Location _ = SERVER.put("copied/a", Files.readAllBytes(file));
     assertThatThrownBy(() -> dataset(IndexUse.REQUIRE, "s3://bucket/copied/a"))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("is stale: the file was modified after it was indexed");
+        .hasMessageContaining("is stale: the file's version is not the one that was indexed");
   }
 
   @Test

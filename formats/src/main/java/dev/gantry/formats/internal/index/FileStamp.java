@@ -50,11 +50,8 @@ public record FileStamp(long size, long modified, String version) {
     if (size != indexed.size) {
       return "the file has " + size + " bytes, and had " + indexed.size + " when it was indexed";
     }
-    boolean same =
-        (version.isEmpty() || indexed.version.isEmpty())
-            ? modified == indexed.modified
-            : version.equals(indexed.version);
-    if (same) {
+    boolean byTime = version.isEmpty() || indexed.version.isEmpty();
+    if (byTime ? modified == indexed.modified : version.equals(indexed.version)) {
       return "";
     }
     if (indexed.version.isEmpty() && written.isPresent()) {
@@ -63,6 +60,6 @@ public record FileStamp(long size, long modified, String version) {
       // than the remote file.
       return nanos(written.get()) < modified ? "the file was written after its index" : "";
     }
-    return "the file was modified after it was indexed";
+    return "the file's %s is not the one that was indexed".formatted(byTime ? "time" : "version");
   }
 }
