@@ -322,7 +322,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     Runnable save =
         () -> {
           CompletableFuture<SaveOutcome> saved = saver.save(request.build(), moment);
-          // A save is skipped at once, or not at all.
+          // The saver skips a save at once if another one is being written.
           skipped =
               saved.state() == Future.State.SUCCESS
                   && saved.resultNow() instanceof SaveOutcome.Skipped;
