@@ -407,7 +407,8 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     /// How many bytes snapshots may take on each device and in host memory; default: none on a
-    /// device, and seven eighths of the available host memory. Not allowed with [SaveMode#SYNC]. A
+    /// device, and seven eighths of the available host memory, or half of what is available when the
+    /// saver is built if `optMode` is not chosen. Not allowed with [SaveMode#SYNC]. A
     /// snapshot on the device is faster than a snapshot in host memory. If there is too little
     /// memory for a snapshot, the checkpoint is written before the save returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {

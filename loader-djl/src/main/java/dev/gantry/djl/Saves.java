@@ -6,8 +6,10 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.djl.internal.ndarray.ArrayVersions;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingContents;
@@ -27,6 +29,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -71,7 +74,22 @@ final class Saves {
             ? Optional.empty()
             : Optional.of(
                 new SaveQueue(
-                    store, builder.snapshots, builder.busyPolicy, options, builder.copier.get()));
+                    store,
+                    limits(chosen, builder.snapshots, HostMemory.availableBytes()),
+                    builder.busyPolicy,
+                    options,
+                    builder.copier.get()));
+  }
+
+  /// The most memory that snapshots may take. A user who has chosen neither the mode nor the memory may not
+  /// expect that a saver takes most of it.
+  ///
+  /// @param available the bytes of host memory that are available now, if the kernel tells
+  static SnapshotLimits limits(
+      Optional<SaveMode> chosen, SnapshotLimits given, OptionalLong available) {
+    return chosen.isEmpty() && given.equals(SnapshotLimits.DEFAULT) && available.isPresent()
+        ? new SnapshotLimits(0, available.getAsLong() / 2)
+        : given;
   }
 
   /// Writes asynchronous saves; empty if [SaveMode#SYNC] was chosen.

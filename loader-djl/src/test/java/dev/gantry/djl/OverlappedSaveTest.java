@@ -16,6 +16,7 @@ import ai.djl.training.ParameterStore;
 import ai.djl.training.initializer.Initializer;
 import ai.djl.util.PairList;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.djl.internal.training.Fences;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
@@ -25,6 +26,8 @@ import dev.gantry.djl.internal.training.UpdateFence;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
+import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
@@ -167,6 +170,20 @@ class OverlappedSaveTest {
       assertRestores(saver, saved);
       listener.onTrainingEnd(training.trainer);
     }
+  }
+
+  @Test
+  void byDefaultSnapshotsTakeAtMostHalfOfTheAvailableMemory() {
+    OptionalLong available = OptionalLong.of(100);
+    SnapshotLimits given = new SnapshotLimits(1, 90);
+    Optional<SaveMode> chosen = Optional.of(SaveMode.OVERLAPPED);
+    assertThat(Saves.limits(Optional.empty(), SnapshotLimits.DEFAULT, available))
+        .isEqualTo(new SnapshotLimits(0, 50));
+    assertThat(Saves.limits(Optional.empty(), given, available)).isEqualTo(given);
+    assertThat(Saves.limits(chosen, SnapshotLimits.DEFAULT, available))
+        .isEqualTo(SnapshotLimits.DEFAULT);
+    assertThat(Saves.limits(Optional.empty(), SnapshotLimits.DEFAULT, OptionalLong.empty()))
+        .isEqualTo(SnapshotLimits.DEFAULT);
   }
 
   @Test
