@@ -38,8 +38,8 @@ import org.slf4j.LoggerFactory;
 /// When the training ends after an epoch, and its last step was not saved, the listener saves that
 /// step, too.
 ///
-/// Unless the saver's `optMode` says otherwise, a save within an epoch is [SaveMode#OVERLAPPED], and one at its end
-/// is [SaveMode#ASYNC]. With `OVERLAPPED`, it saves within `Trainer#step`, when the last parameter is updated.
+/// Unless the saver's `optMode` says otherwise, its saves are [SaveMode#ASYNC]. With [SaveMode#OVERLAPPED], it saves
+/// within `Trainer#step`, when the last parameter is updated.
 /// When training begins, it has the saver prepare the memory for snapshots.
 ///
 /// A failed save is thrown into the training, unless `optLogFailedSaves` is chosen. The failure of

@@ -106,11 +106,9 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   /// Saves for a [CheckpointListener].
-  ///
-  /// @param moment empty at the end of an epoch
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    return saves.save(request, moment, saves.modeOfListener(moment.isPresent()));
+    return saves.save(request, moment, saves.modeOfListener());
   }
 
   /// Takes the memory for snapshots in the background, so that the first save stops the training
@@ -131,7 +129,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// Prepares the saves of a [CheckpointListener].
   CompletableFuture<Void> prepare(Trainer trainer) {
     requireOpen();
-    return saves.prepare(trainer.getModel(), trainer, saves.modeOfListener(true));
+    return saves.prepare(trainer.getModel(), trainer, saves.modeOfListener());
   }
 
   /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call this before
@@ -143,7 +141,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Whether the snapshots of a [CheckpointListener] are taken while the training goes on.
   boolean overlaps() {
-    return saves.modeOfListener(true) == SaveMode.OVERLAPPED;
+    return saves.modeOfListener() == SaveMode.OVERLAPPED;
   }
 
   /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
@@ -383,12 +381,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Sets when a save returns. Default: [SaveMode#SYNC] for the saves that you call yourself; for those of a
-    /// [CheckpointListener], [SaveMode#OVERLAPPED] within an epoch and [SaveMode#ASYNC] at its end.
-    ///
-    /// If, by default, anything but `Trainer#step` changes a parameter before the snapshot is complete, that
-    /// save is skipped with a warning, and later ones are [SaveMode#ASYNC]. A libtorch older than 2.7 does not
-    /// tell of such changes: with it, all saves of the listener are.
+    /// Sets when a save returns. Default: [SaveMode#SYNC] for the saves that you call yourself, and
+    /// [SaveMode#ASYNC] for those of a [CheckpointListener].
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
       return this;

@@ -57,9 +57,6 @@ final class Saves {
   private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private boolean warned;
 
-  /// Whether values changed while a snapshot overlapped the training, though no mode was chosen.
-  private volatile boolean changedMeanwhile;
-
   /// @param userStates saved with a trainer
   Saves(CheckpointSaver.Builder builder, Path path, CheckpointStore store, UserStates userStates) {
     this.path = path;
@@ -103,13 +100,8 @@ final class Saves {
   }
 
   /// The mode of a save by a [CheckpointListener].
-  ///
-  /// @param withinEpoch whether a batch of the epoch follows. After an epoch, the user's code may change parameters
-  SaveMode modeOfListener(boolean withinEpoch) {
-    return chosen.orElseGet(() ->
-        withinEpoch && !changedMeanwhile && ArrayVersions.areTold()
-            ? SaveMode.OVERLAPPED
-            : SaveMode.ASYNC);
+  SaveMode modeOfListener() {
+    return chosen.orElse(SaveMode.ASYNC);
   }
 
   /// Warns once only: a training may measure the metric from time to time.
@@ -200,7 +192,7 @@ final class Saves {
                   () ->
                       saves.submitOverlapped(
                           unsaved.checkpoint(),
-                          () -> isWhole(request.step(), versions),
+                          () -> requireWhole(request.step(), versions),
                           () -> {
                             try (unsaved) {
                               versions.ifPresent(ArrayVersions::close);
@@ -213,29 +205,19 @@ final class Saves {
     return save.saved();
   }
 
-  /// Whether no parameter has changed since its version was noted.
+  /// Checks that no parameter has changed since its version was noted.
   ///
   /// @param versions empty if they are not told
-  /// @throws MisuseException if one has, and the user has chosen the mode
-  private boolean isWhole(long step, Optional<ArrayVersions> versions) {
-    Optional<String> changed = versions.flatMap(ArrayVersions::changed);
-    if (changed.isEmpty()) {
-      return true;
-    }
-    String what =
-        ("'%s' was changed otherwise than by Trainer.step() while the checkpoint of step %s was"
-                + " being copied")
-            .formatted(changed.get(), step);
-    if (chosen.isPresent()) {
-      throw new MisuseException(
-          what + ": call awaitSnapshot() before such a change, or choose optMode(SaveMode.ASYNC)");
-    }
-    changedMeanwhile = true;
-    LOG.warn(
-        "STEP {} IS NOT SAVED, and later saves wait for their snapshots (SaveMode.ASYNC): {}",
-        step,
-        what);
-    return false;
+  private static void requireWhole(long step, Optional<ArrayVersions> versions) {
+    versions
+        .flatMap(ArrayVersions::changed)
+        .ifPresent(path -> {
+          throw new MisuseException(
+              ("'%s' was changed otherwise than by Trainer.step() while the checkpoint of step %s"
+                      + " was being copied: call awaitSnapshot() before such a change, or choose"
+                      + " optMode(SaveMode.ASYNC)")
+                  .formatted(path, step));
+        });
   }
 
   /// A checkpoint and the arrays that it holds, whose memory stays until this is closed.

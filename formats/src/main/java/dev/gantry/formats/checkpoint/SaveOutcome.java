@@ -23,8 +23,7 @@ public sealed interface SaveOutcome {
     }
   }
 
-  /// The save was skipped because another one was being written, or because values changed while they were
-  /// copied, which a warning says.
+  /// The save was skipped because another one was being written.
   ///
   /// @param step the training step that was not saved
   record Skipped(long step) implements SaveOutcome {}

@@ -21,7 +21,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -144,11 +143,10 @@ public final class SaveQueue implements AutoCloseable {
 
   /// Saves as [#submit] does, but another thread takes the snapshot. A failed snapshot fails the save.
   ///
-  /// @param whole called on that thread when the tensors are copied: whether they kept their values
-  ///     meanwhile. If it returns false, the save is skipped; if it throws, the save fails
+  /// @param check called on that thread when the tensors are copied. If it throws, for example because they
+  ///     have changed meanwhile, the save fails
   /// @param over called when the tensors may change, unless this throws
-  public Overlapped submitOverlapped(
-      UnsavedCheckpoint checkpoint, BooleanSupplier whole, Runnable over) {
+  public Overlapped submitOverlapped(UnsavedCheckpoint checkpoint, Runnable check, Runnable over) {
     if (!enter(checkpoint.step())) {
       over.run();
       return new Overlapped(
@@ -163,7 +161,7 @@ public final class SaveQueue implements AutoCloseable {
     }
     SnapshotMemory.Reserved reserved = entered.memory().get();
     try {
-      return copyAndWrite(entered.plan(), reserved, whole, over);
+      return copyAndWrite(entered.plan(), reserved, check, over);
     } catch (RuntimeException | Error e) {
       giveBack(reserved, e);
       throw e;
@@ -171,7 +169,7 @@ public final class SaveQueue implements AutoCloseable {
   }
 
   private synchronized Overlapped copyAndWrite(
-      SavePlan plan, SnapshotMemory.Reserved reserved, BooleanSupplier whole, Runnable over) {
+      SavePlan plan, SnapshotMemory.Reserved reserved, Runnable check, Runnable over) {
     requireOpen();
     CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
     CompletableFuture<Void> copied =
@@ -179,12 +177,8 @@ public final class SaveQueue implements AutoCloseable {
             () -> {
               try {
                 Snapshot snapshot = reserved.fill();
-                if (whole.getAsBoolean()) {
-                  writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
-                } else {
-                  snapshot.close();
-                  end(saved, new SaveOutcome.Skipped(plan.checkpoint().step()), null);
-                }
+                check.run();
+                writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
               } catch (RuntimeException | Error e) {
                 Cleanup.after(e, SnapshotMemory.Reserved::giveBack, reserved);
                 end(saved, null, e);

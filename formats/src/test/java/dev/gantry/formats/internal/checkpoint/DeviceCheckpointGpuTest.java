@@ -132,7 +132,7 @@ class DeviceCheckpointGpuTest {
         SaveQueue queue = new SaveQueue(store, limits, BusyPolicy.WAIT, WriteOptions.defaults())) {
       queue.prepare(checkpoint(loaded)).join();
       SaveQueue.Overlapped save =
-          queue.submitOverlapped(checkpoint(loaded), () -> true, loaded::close);
+          queue.submitOverlapped(checkpoint(loaded), () -> {}, loaded::close);
       assertThat(save.saved().join()).isInstanceOf(SaveOutcome.Saved.class);
       requireSame(
           CheckpointStore.list(GantrySession.shared(), folder.resolve("run"))

@@ -35,7 +35,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     CountDownLatch over = new CountDownLatch(1);
     SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier);
     SaveQueue.Overlapped save =
-        queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, over::countDown);
+        queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}, over::countDown);
     Call<Boolean> await =
         Call.start(() -> {
           queue.awaitSnapshot();
@@ -65,7 +65,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     HeldCopier copier = new HeldCopier();
     try (SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier)) {
       SaveQueue.Overlapped save =
-          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {});
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}, () -> {});
       Call<Boolean> await =
           Call.start(() -> {
             queue.await();
@@ -86,8 +86,8 @@ class OverlappedSavesTest extends SaveQueueFixture {
     HeldCopier copier = new HeldCopier();
     Semaphore over = new Semaphore(0);
     try (SaveQueue queue = queue(BusyPolicy.SKIP, ONE, copier)) {
-      var first = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, over::release);
-      var second = queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> true, over::release);
+      var first = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}, over::release);
+      var second = queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {}, over::release);
       assertThat(second.copied()).isDone();
       assertThat(second.saved()).isCompletedWithValue(new SaveOutcome.Skipped(2));
       assertThat(over.availablePermits()).isOne();
@@ -99,7 +99,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     SnapshotLimits none = new SnapshotLimits(0, 0);
     try (SaveQueue queue = queue(BusyPolicy.WAIT, none)) {
       gate.letPass(1);
-      var third = queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> true, over::release);
+      var third = queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> {}, over::release);
       assertThat(third.copied()).isDone();
       assertThat(savedStep(third.saved())).isEqualTo(3);
       assertThat(over.availablePermits()).isEqualTo(3);
@@ -117,15 +117,13 @@ class OverlappedSavesTest extends SaveQueueFixture {
     try (SaveQueue queue = queue(BusyPolicy.QUEUE, ONE, copier)) {
       List<Long> order = Collections.synchronizedList(new ArrayList<>());
       CompletableFuture<SaveOutcome> first =
-          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {}).saved();
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}, () -> {}).saved();
       CompletableFuture<Void> written = first.thenRun(() -> order.add(1L));
       Call<Submitted> second =
           Call.start(() -> {
             Submitted submitted =
                 new Submitted(
-                    queue
-                        .submitOverlapped(TestCheckpoints.unsaved(2), () -> true, () -> {})
-                        .saved());
+                    queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {}, () -> {}).saved());
             order.add(2L);
             return submitted;
           });
@@ -145,18 +143,18 @@ class OverlappedSavesTest extends SaveQueueFixture {
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE)) {
       queue.prepare(TestCheckpoints.unsaved(1)).join();
       SaveQueue.Overlapped failed =
-          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> true, () -> {});
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}, () -> {});
       failed.copied().join();
       Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();
       assertThat(
               catchThrowable(
-                  () -> queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> true, () -> {})))
+                  () -> queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {}, () -> {})))
           .isSameAs(onTheFuture)
           .hasMessageContaining("ENOSPC");
       gate.letPass(1);
       assertThat(
               savedStep(
-                  queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> true, () -> {}).saved()))
+                  queue.submitOverlapped(TestCheckpoints.unsaved(3), () -> {}, () -> {}).saved()))
           .isEqualTo(3);
     }
     assertThat(wholeSteps()).containsExactly(3L);
@@ -200,7 +198,7 @@ class OverlappedSavesTest extends SaveQueueFixture {
     try (SaveQueue queue = queue(BusyPolicy.WAIT, ONE, copier)) {
       SaveQueue.Overlapped failed;
       try (Arena arena = Arena.ofShared()) {
-        failed = queue.submitOverlapped(ofMemory(arena), () -> true, over::countDown);
+        failed = queue.submitOverlapped(ofMemory(arena), () -> {}, over::countDown);
       }
       copier.mayWork.countDown();
       Throwable onTheFuture = catchThrowable(failed.saved()::join).getCause();

@@ -113,7 +113,7 @@ public record ArrayMemory(
                   : " is a view that does not lie densely in C order")
               + ": load into a new array and copy");
     }
-    long handle = isPlain ? torch.share(tensor) : torch.move(tensor, device);
+    long handle = isPlain ? held(torch, tensor, own) : torch.move(tensor, device);
     Optional<ByteBuffer> buffer = isPlain ? buffer(torchArray) : Optional.empty();
     Runnable share =
         () -> {
@@ -134,6 +134,16 @@ public record ArrayMemory(
                 shape,
                 new AtomicReference<>(share)),
         share);
+  }
+
+  /// Returns a handle that keeps the memory. Memory that is written is needed only during one call, and thousands of
+  /// arrays may be written at once, so a handle of the same tensor will do for it.
+  private static long held(TorchLibrary torch, long tensor, boolean own) {
+    return torch
+        .operators()
+        .filter(_ -> !own)
+        .map(operators -> operators.detach(tensor))
+        .orElseGet(() -> torch.share(tensor));
   }
 
   /// The array's bytes, valid until [#close].

@@ -27,14 +27,9 @@ public final class ArrayVersions implements AutoCloseable {
     this.operators = operators;
   }
 
-  /// Whether this libtorch tells the versions of arrays: it does from 2.7 on.
-  public static boolean areTold() {
-    return PyTorch.library().operators().isPresent();
-  }
-
   /// Notes the versions of arrays. Closed arrays are passed over: nobody can change them.
   ///
-  /// @return empty if libtorch does not tell the version of each
+  /// @return empty if libtorch does not tell the version of each: it does from 2.7 on
   public static Optional<ArrayVersions> of(Map<String, NDArray> arrays) {
     TorchLibrary library = PyTorch.library();
     return library

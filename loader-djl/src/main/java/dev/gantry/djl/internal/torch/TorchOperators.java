@@ -21,6 +21,7 @@ public final class TorchOperators {
   private static final MemorySegment ATTENTION = text("aten::scaled_dot_product_attention");
   private static final MemorySegment LINEAR = text("aten::linear");
   private static final MemorySegment VERSION = text("aten::_version");
+  private static final MemorySegment DETACH = text("aten::detach");
   private static final MemorySegment OVERLOAD = text("");
 
   // AOTITorchError aoti_torch_call_dispatcher(
@@ -78,6 +79,12 @@ public final class TorchOperators {
         library.share(x),
         library.share(weight),
         bias == 0 ? 0 : optional(library.share(bias)));
+  }
+
+  /// Returns a handle of another tensor with the same memory. The memory stays until the handle is deleted, also
+  /// if the first tensor is given other memory, as DJL's `NDArray.set` and `copyTo` do.
+  public long detach(long tensor) {
+    return call(DETACH, tensor, library.share(tensor));
   }
 
   /// Returns the tensor's version: a number that each operator raises which changes the tensor in place.
