@@ -26,6 +26,16 @@ public final class Dequantisation {
   /// @param first the indexes of the first element in the whole tensor
   /// @param size the size of the box
   public record Box(Indexes first, Indexes size) {
+    public Box {
+      // The end of the box is an index, too, and columns are computed in chunks.
+      long end = Math.max(first.matrix() + size.matrix(), first.row() + size.row());
+      MisuseException.requireRange(
+          "the end of a part of a quantised tensor",
+          Math.max(end, first.column() + size.column()),
+          0,
+          Integer.MAX_VALUE - FormulaTape.MAX_RUN);
+    }
+
     /// Returns how many elements are in the box.
     public long elements() {
       return Math.multiplyExact(Math.multiplyExact(size.matrix(), size.row()), size.column());

@@ -68,5 +68,10 @@ class HostConversionTest extends ConversionContract {
     assertThatThrownBy(() -> new Dequantisation.Task(what, List.of(4096L), 4100))
         .isInstanceOf(MisuseException.class)
         .hasMessage("the target overlaps what it is made of");
+    Dequantisation.Indexes first = new Dequantisation.Indexes(0, 0, 1L << 30);
+    Dequantisation.Indexes size = new Dequantisation.Indexes(1, 1, 1L << 30);
+    assertThatThrownBy(() -> new Dequantisation.Box(first, size))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll("the end of a part of a quantised tensor", "(was 2147483648)");
   }
 }
