@@ -184,23 +184,20 @@ final class Saves {
         unsaved = unsaved(request, Optional.of(now));
       }
     }
+    Optional<ArrayVersions> versions =
+        Cleanup.orUndo(() -> ArrayVersions.of(unsaved.parameters()), unsaved::close);
+    Runnable over =
+        () -> {
+          try (unsaved) {
+            versions.ifPresent(ArrayVersions::close);
+          }
+        };
     SaveQueue.Overlapped save =
         Cleanup.orUndo(
-            () -> {
-              Optional<ArrayVersions> versions = ArrayVersions.of(unsaved.parameters());
-              return Cleanup.orUndo(
-                  () ->
-                      saves.submitOverlapped(
-                          unsaved.checkpoint(),
-                          () -> requireWhole(request.step(), versions),
-                          () -> {
-                            try (unsaved) {
-                              versions.ifPresent(ArrayVersions::close);
-                            }
-                          }),
-                  () -> versions.ifPresent(ArrayVersions::close));
-            },
-            unsaved::close);
+            () ->
+                saves.submitOverlapped(
+                    unsaved.checkpoint(), () -> requireWhole(request.step(), versions), over),
+            over);
     fence.hold(save.copied());
     return save.saved();
   }

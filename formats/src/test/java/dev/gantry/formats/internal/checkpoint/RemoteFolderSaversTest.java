@@ -26,6 +26,11 @@ import org.junit.jupiter.api.Test;
 
 /// Savers that follow one another in a remote folder, or end in the middle of an upload.
 class RemoteFolderSaversTest extends RemoteFolderFixture {
+  /// What a saver writes that finds all but the second file of a checkpoint there.
+  private static final String[] SECOND_FILE_ONLY = {
+    "upload gantry-saver", "upload model-00002-of-00002.safetensors", "upload manifest.json"
+  };
+
   /// The test looks as if the process had been killed before the upload of the last of three
   /// files.
   @Test
@@ -38,15 +43,7 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
     assertThat(first)
         .containsExactlyInAnyOrder(
             "upload model.safetensors.index.json", "upload model-00001-of-00002.safetensors");
-    List<String> next = new CopyOnWriteArrayList<>();
-    MemoryStore.beforeEachWrite(next::add);
-    open("a", Retention.ALL, Retention.ALL).close();
-    MemoryStore.beforeEachWrite(null);
-    assertThat(next)
-        .containsExactly(
-            "upload gantry-saver",
-            "upload model-00002-of-00002.safetensors",
-            "upload manifest.json");
+    assertThat(writesOfTheNextSaver(Retention.ALL)).containsExactly(SECOND_FILE_ONLY);
     requireFetchable("b", 1);
   }
 
@@ -67,15 +64,7 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
     assertThat(RemoteScan.of(session, (Location.Remote) remote).checkpoints())
         .extracting(CheckpointFolder::step)
         .containsExactly(2L);
-    List<String> next = new CopyOnWriteArrayList<>();
-    MemoryStore.beforeEachWrite(next::add);
-    open("a", Retention.ALL, Retention.ALL).close();
-    MemoryStore.beforeEachWrite(null);
-    assertThat(next)
-        .containsExactly(
-            "upload gantry-saver",
-            "upload model-00002-of-00002.safetensors",
-            "upload manifest.json");
+    assertThat(writesOfTheNextSaver(Retention.ALL)).containsExactly(SECOND_FILE_ONLY);
     assertThat(there()).containsExactly(1L, 2L);
   }
 
@@ -87,12 +76,19 @@ class RemoteFolderSaversTest extends RemoteFolderFixture {
       save(store, step);
     }
     assertThatThrownBy(store::close).hasMessageContaining("slow down");
-    List<String> next = new CopyOnWriteArrayList<>();
-    MemoryStore.beforeEachWrite(next::add);
-    open("a", Retention.ALL, TWO).close();
-    MemoryStore.beforeEachWrite(null);
-    assertThat(next).filteredOn(call -> call.equals("upload manifest.json")).hasSize(2);
+    assertThat(writesOfTheNextSaver(TWO))
+        .filteredOn(call -> call.equals("upload manifest.json"))
+        .hasSize(2);
     assertThat(there()).containsExactly(2L, 3L);
+  }
+
+  /// @param remote the rules for copies
+  private List<String> writesOfTheNextSaver(Retention remote) {
+    List<String> writes = new CopyOnWriteArrayList<>();
+    MemoryStore.beforeEachWrite(writes::add);
+    open("a", Retention.ALL, remote).close();
+    MemoryStore.beforeEachWrite(null);
+    return writes;
   }
 
   /// @param sent takes the calls that are not refused

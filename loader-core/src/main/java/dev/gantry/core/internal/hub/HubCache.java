@@ -224,9 +224,7 @@ final class HubCache implements BlobPlace {
       told = awaited.get(incomplete);
     }
     links.forEach(pointer -> disk.link(blob, pointer));
-    if (told != null) {
-      told.complete(null);
-    }
+    tell(told);
   }
 
   @Override
@@ -240,9 +238,7 @@ final class HubCache implements BlobPlace {
     synchronized (pointers) {
       told = awaited.get(incomplete);
     }
-    if (told != null) {
-      told.complete(null);
-    }
+    tell(told);
   }
 
   @Override
@@ -252,6 +248,10 @@ final class HubCache implements BlobPlace {
       pointers.remove(incomplete);
       told = awaited.remove(incomplete);
     }
+    tell(told);
+  }
+
+  private static void tell(@Nullable CompletableFuture<Void> told) {
     if (told != null) {
       told.complete(null);
     }
