@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 
 /// Savers that follow one another in a remote folder, or end in the middle of an upload.
 class RemoteFolderSaversTest extends RemoteFolderFixture {
-  /// What a saver writes that finds all but the second file of a checkpoint there.
+  /// The writes of a saver that finds all but the second file of a checkpoint there.
   private static final String[] SECOND_FILE_ONLY = {
     "upload gantry-saver", "upload model-00002-of-00002.safetensors", "upload manifest.json"
   };
